@@ -1,0 +1,122 @@
+/*
+ * http-server.h - an HTTP/1.1 server on a libuv loop, for envd, agentboxd's APIs and the gateway alike.
+ *
+ * Shape: one request object `abx__http_req` carries a request and its answer. `on_request` runs when the head is
+ * complete; the body is not read from the socket until the handler asks, so a handler that cannot take bytes makes
+ * TCP push back. Answers stream the same way: what is queued is counted, and `drain` tells when to go on. One
+ * request of a connection is handled at a time; pipelined ones wait.
+ *
+ * Parsing is http_parser's (libhttp-parser): bytes in, events out. Caps: head 64 KiB, 100 headers, idle and head
+ * deadlines from the options. Refused by the server itself: broken or ambiguous framing (400; both
+ * Content-Length and chunked is ambiguous), head over the cap (431), HTTP/2 prior knowledge (400).
+ *
+ * Threads: everything on the loop's thread. Memory: a request's strings live until its `closed` callback returned.
+ */
+#ifndef ABX_IO_HTTP_SERVER_H
+#define ABX_IO_HTTP_SERVER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <agentbox/error.h>
+#include <uv.h>
+
+typedef struct abx__http_server abx__http_server;
+typedef struct abx__http_req abx__http_req;
+
+typedef void (*abx__http_handler)(abx__http_req *req, void *userdata);
+
+typedef struct abx__http_server_options {
+	uv_loop_t *loop;
+	abx__http_handler on_request; /* must answer, or keep `req` and answer later */
+	void *userdata;
+	uint64_t idle_timeout_ms; /* between requests; 0: 640 s (envd.md section 1) */
+	uint64_t head_timeout_ms; /* to send a whole head; 0: 30 s */
+	unsigned max_connections; /* 0: 10000; over it a connection is closed at once */
+	size_t read_chunk_bytes;  /* 0: 64 KiB; body pieces are at most this */
+} abx__http_server_options;
+
+int abx__http_server_new(const abx__http_server_options *opts, abx__http_server **ret,
+			 abx_error **reterr);
+/* Listens; may be called several times. `port` 0 picks one; `ret_port` may be NULL. */
+int abx__http_server_listen_tcp(abx__http_server *server, const char *ip, uint16_t port,
+				uint16_t *ret_port, abx_error **reterr);
+/* Replaces a stale socket file nobody listens on; refuses one that answers (ABX_EEXISTS). */
+int abx__http_server_listen_unix(abx__http_server *server, const char *path, unsigned mode,
+				 abx_error **reterr);
+/* Takes over a descriptor that is already listening (socket activation, tests). */
+int abx__http_server_listen_fd(abx__http_server *server, int fd, abx_error **reterr);
+/* Stops listening, closes every connection, frees the server, then calls `done` from the loop. */
+void abx__http_server_close(abx__http_server *server, void (*done)(void *userdata),
+			    void *userdata);
+
+/* ---- the request ---- */
+
+const char *abx__http_req_method(const abx__http_req *req);
+const char *abx__http_req_target(const abx__http_req *req); /* as sent: path and query, undecoded */
+const char *abx__http_req_path(const abx__http_req *req);   /* target up to '?', undecoded */
+const char *abx__http_req_query(const abx__http_req *req);  /* behind '?', undecoded; NULL when none */
+/* First header of that name, any case; NULL when absent. */
+const char *abx__http_req_header(const abx__http_req *req, const char *name);
+/* All headers in order: false when `index` is past the end. */
+bool abx__http_req_header_at(const abx__http_req *req, size_t index, const char **ret_name,
+			     const char **ret_value);
+bool abx__http_req_has_body(const abx__http_req *req);
+int64_t abx__http_req_content_length(const abx__http_req *req); /* -1: chunked; 0: no body */
+bool abx__http_req_is_upgrade(const abx__http_req *req);
+bool abx__http_req_is_unix(const abx__http_req *req); /* came over a Unix socket */
+uv_loop_t *abx__http_req_loop(const abx__http_req *req);
+
+/* Userdata of the handler, and a callback that runs exactly once, when the exchange is over for whatever reason
+   (answered, aborted, peer gone); after it `req` is invalid. `answered` is false when the peer went first. */
+void abx__http_req_set_userdata(abx__http_req *req, void *userdata);
+void *abx__http_req_userdata(const abx__http_req *req);
+void abx__http_req_on_closed(abx__http_req *req,
+			     void (*closed)(abx__http_req *req, bool answered, void *userdata),
+			     void *userdata);
+
+/* Starts delivering the body. `on_body` gets len > 0 pieces, then once data NULL and r ABX_OK at its end, or a
+   negative r (ABX_EPROTO broken framing, ABX_EIO peer gone). "Expect: 100-continue" is answered here. */
+typedef void (*abx__http_body_fn)(abx__http_req *req, const char *data, size_t len, int r,
+				  void *userdata);
+void abx__http_req_read(abx__http_req *req, abx__http_body_fn on_body, void *userdata);
+void abx__http_req_pause(abx__http_req *req);  /* allowed inside on_body */
+void abx__http_req_resume(abx__http_req *req);
+/* Collects the whole body up to `max` bytes, then calls `done` once: ABX_OK with the bytes (NUL behind them),
+   ABX_ETOOBIG (the handler should answer 413), ABX_EPROTO or ABX_EIO. The bytes live until `done` returns. */
+void abx__http_req_read_all(abx__http_req *req, size_t max,
+			    void (*done)(abx__http_req *req, int r, const char *data, size_t len,
+					 void *userdata),
+			    void *userdata);
+
+/* ---- the answer ---- */
+
+/* Headers for the answer to come, in order; copies. Names and values with CR or LF are refused (ABX_EINVAL). */
+int abx__http_res_header(abx__http_req *req, const char *name, const char *value);
+/* A whole answer. content_type may be NULL when len is 0. Sets Content-Length (not for 204/304). */
+int abx__http_res_send(abx__http_req *req, int status, const char *content_type, const void *data,
+		       size_t len);
+/* A streamed answer: length >= 0 sends Content-Length, -1 chunks. */
+int abx__http_res_begin(abx__http_req *req, int status, int64_t length);
+int abx__http_res_write(abx__http_req *req, const void *data, size_t len); /* copies */
+/* No copy: `done` runs once, when the bytes are out or the connection is gone. */
+int abx__http_res_write_ref(abx__http_req *req, const void *data, size_t len,
+			    void (*done)(void *userdata), void *userdata);
+int abx__http_res_end(abx__http_req *req);
+/* Ends the connection without finishing the answer, so the client sees it broken. */
+void abx__http_res_abort(abx__http_req *req);
+bool abx__http_res_begun(const abx__http_req *req);
+/* Bytes handed to write and not yet in the kernel; `drain` runs when they fall to `low` or below. */
+size_t abx__http_res_queued(const abx__http_req *req);
+void abx__http_res_on_drain(abx__http_req *req, size_t low,
+			    void (*drain)(abx__http_req *req, void *userdata), void *userdata);
+
+/* ---- upgrades (WebSocket and others) ---- */
+
+/* Sends nothing and leaves HTTP: from here `abx__http_req_read` delivers raw bytes (starting with those that came
+   behind the head), `abx__http_res_write*` sends raw bytes, and `abx__http_res_end` shuts the sending side down
+   (half-close). The exchange closes when both sides have ended or on abort. */
+int abx__http_req_hijack(abx__http_req *req);
+
+#endif
