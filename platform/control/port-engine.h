@@ -21,6 +21,10 @@
 
 #include "base/map.h"
 
+/* Written by control/ at create_pod from runtimes[].readinessProbe.httpGet: JSON {"port": 49983, "path": "/health"}.
+   A status of 200 to 399 is ready. */
+#define ABX__POD_READINESS_ANNOTATION "agentbox.navix.sh/readiness"
+
 /* What the engine sees of a Pod. Grows at the end. */
 enum abx__pod_phase {
 	ABX__POD_PENDING, /* accepted, not all containers run yet */
@@ -77,7 +81,9 @@ typedef struct abx__engine_ops {
 		      void *userdata);
 
 	/* Accepts a Pod; completes when it is durable, not when it runs. `pod_template` is materialised: the main
-	   image, volumes and init containers are final. ABX_EEXISTS, ABX_EINVAL, ABX_EUNSUPPORTED. */
+	   image, volumes and init containers are final. The readiness probe travels as the annotation
+	   ABX__POD_READINESS_ANNOTATION; without it a Pod is ready as soon as its main container runs.
+	   ABX_EEXISTS, ABX_EINVAL, ABX_EUNSUPPORTED. */
 	void (*create_pod)(abx__engine *engine, const char *namespace_, const char *name,
 			   const abx__map *labels, const abx__map *annotations,
 			   json_object *pod_template, abx__pod_done done, void *userdata);
