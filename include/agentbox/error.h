@@ -1,9 +1,10 @@
 /*
  * agentbox/error.h - what a failed call says.
  *
- * Every function that can fail returns ABX_OK (0), a count where documented, or a negative
- * code of this list, and takes an optional `abx_error **` as its last argument. The code is
- * for branching, the message for a person, the hint says what to try next. A failed call sets
+ * Every function that can fail returns ABX_OK (0), a count where documented, or a
+ * negative code of this list, and takes an optional `abx_error **` as its last argument.
+ * The code is for branching, the message for a person, the hint says what to try next. A
+ * failed call sets
  * `*reterr` when `reterr` is not NULL; a successful one leaves it as it was.
  */
 #ifndef AGENTBOX_ERROR_H
@@ -16,23 +17,23 @@ extern "C" {
 #endif
 
 /* Name, value, default text. Grows only at the end; accept values you do not know. */
-#define ABX_ERROR_MAP(X)                                              \
-	X(EINVAL, -1, "invalid argument")                             \
-	X(ENOMEM, -2, "out of memory")                                \
-	X(ENOTFOUND, -3, "no such object")                            \
-	X(ETIMEDOUT, -4, "deadline passed")                           \
-	X(ECANCELED, -5, "operation cancelled")                       \
-	X(EEXISTS, -6, "object exists already")                       \
-	X(ECONFLICT, -7, "object was changed meanwhile")              \
-	X(EUNAUTHENTICATED, -8, "no valid credential")                \
-	X(EDENIED, -9, "not allowed")                                 \
-	X(EEXHAUSTED, -10, "no capacity or quota left")               \
-	X(EUNAVAILABLE, -11, "service not reachable or not ready")    \
-	X(ETOOBIG, -12, "over a size limit")                          \
-	X(EUNSUPPORTED, -13, "not supported here")                    \
-	X(EPROTO, -14, "unexpected answer from the peer")             \
-	X(EIO, -15, "system or network failure")                      \
-	X(ESTATE, -16, "not possible in the object's present state")  \
+#define ABX_ERROR_MAP(X)                                             \
+	X(EINVAL, -1, "invalid argument")                            \
+	X(ENOMEM, -2, "out of memory")                               \
+	X(ENOTFOUND, -3, "no such object")                           \
+	X(ETIMEDOUT, -4, "deadline passed")                          \
+	X(ECANCELED, -5, "operation cancelled")                      \
+	X(EEXISTS, -6, "object exists already")                      \
+	X(ECONFLICT, -7, "object was changed meanwhile")             \
+	X(EUNAUTHENTICATED, -8, "no valid credential")               \
+	X(EDENIED, -9, "not allowed")                                \
+	X(EEXHAUSTED, -10, "no capacity or quota left")              \
+	X(EUNAVAILABLE, -11, "service not reachable or not ready")   \
+	X(ETOOBIG, -12, "over a size limit")                         \
+	X(EUNSUPPORTED, -13, "not supported here")                   \
+	X(EPROTO, -14, "unexpected answer from the peer")            \
+	X(EIO, -15, "system or network failure")                     \
+	X(ESTATE, -16, "not possible in the object's present state") \
 	X(EFAIL, -17, "operation failed")
 
 #define ABX_OK 0

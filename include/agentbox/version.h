@@ -1,7 +1,8 @@
 /*
  * agentbox/version.h - which libagentbox this is.
  *
- * The macros are what a program was compiled against; the functions are what it runs with.
+ * The macros are what a program was compiled against; the functions are what it runs
+ * with.
  */
 #ifndef AGENTBOX_VERSION_H
 #define AGENTBOX_VERSION_H

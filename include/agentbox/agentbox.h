@@ -1,0 +1,20 @@
+/*
+ * agentbox/agentbox.h - everything of libagentbox.
+ *
+ * A program that wants one sandbox needs three calls: abx_client_new(),
+ * abx_sandbox_create(), abx_command_run(). examples/ has a starter for the blocking
+ * calls, for a caller's own event loop and for many sandboxes at once.
+ */
+#ifndef AGENTBOX_AGENTBOX_H
+#define AGENTBOX_AGENTBOX_H
+
+#include <agentbox/client.h>
+#include <agentbox/commands.h>
+#include <agentbox/error.h>
+#include <agentbox/files.h>
+#include <agentbox/op.h>
+#include <agentbox/platform.h>
+#include <agentbox/sandbox.h>
+#include <agentbox/version.h>
+
+#endif
