@@ -1,16 +1,22 @@
 /*
- * http-server.h - an HTTP/1.1 server on a libuv loop, for envd, agentboxd's APIs and the gateway alike.
+ * http-server.h - an HTTP/1.1 server on a libuv loop, for envd, agentboxd's APIs and the
+ * gateway alike.
  *
- * Shape: one request object `abx__http_req` carries a request and its answer. `on_request` runs when the head is
- * complete; the body is not read from the socket until the handler asks, so a handler that cannot take bytes makes
- * TCP push back. Answers stream the same way: what is queued is counted, and `drain` tells when to go on. One
+ * Shape: one request object `abx__http_req` carries a request and its answer.
+ * `on_request` runs when the head is complete; the body is not read from the socket until
+ * the handler asks, so a handler that cannot take bytes makes TCP push back. Answers
+ * stream the same way: what is queued is counted, and `drain` tells when to go on. One
  * request of a connection is handled at a time; pipelined ones wait.
  *
- * Parsing is http_parser's (libhttp-parser): bytes in, events out. Caps: head 64 KiB, 100 headers, idle and head
- * deadlines from the options. Refused by the server itself: broken or ambiguous framing (400; both
- * Content-Length and chunked is ambiguous), head over the cap (431), HTTP/2 prior knowledge (400).
+ * Heads are parsed by http-head.c (http_parser underneath), bodies by http-body.c. Caps:
+ * head 64 KiB, 100 headers, idle and head deadlines from the options; a peer that neither
+ * sends the body it owes nor takes the answer for the idle deadline is gone. Refused by
+ * the server itself: broken or ambiguous framing (400; both Content-Length and chunked is
+ * ambiguous), head over a cap (431), a method or transfer coding nobody knows (501, 400),
+ * HTTP/2 prior knowledge (400), a head that comes too slowly (408).
  *
- * Threads: everything on the loop's thread. Memory: a request's strings live until its `closed` callback returned.
+ * Threads: everything on the loop's thread. Memory: a request's strings live until its
+ * `closed` callback returned.
  */
 #ifndef ABX_IO_HTTP_SERVER_H
 #define ABX_IO_HTTP_SERVER_H
@@ -42,81 +48,117 @@ int abx__http_server_new(const abx__http_server_options *opts, abx__http_server 
 /* Listens; may be called several times. `port` 0 picks one; `ret_port` may be NULL. */
 int abx__http_server_listen_tcp(abx__http_server *server, const char *ip, uint16_t port,
 				uint16_t *ret_port, abx_error **reterr);
-/* Replaces a stale socket file nobody listens on; refuses one that answers (ABX_EEXISTS). */
-int abx__http_server_listen_unix(abx__http_server *server, const char *path, unsigned mode,
-				 abx_error **reterr);
+/* Replaces a stale socket file nobody listens on; refuses one that answers (ABX_EEXISTS).
+ */
+int abx__http_server_listen_unix(abx__http_server *server, const char *path,
+				 unsigned mode, abx_error **reterr);
 /* Takes over a descriptor that is already listening (socket activation, tests). */
 int abx__http_server_listen_fd(abx__http_server *server, int fd, abx_error **reterr);
-/* Stops listening, closes every connection, frees the server, then calls `done` from the loop. */
+/* Takes over a connected stream socket as if it had just been accepted. */
+int abx__http_server_adopt_fd(abx__http_server *server, int fd, abx_error **reterr);
+/* Stops listening, closes every connection, frees the server, then calls `done` from the
+ * loop. */
 void abx__http_server_close(abx__http_server *server, void (*done)(void *userdata),
 			    void *userdata);
 
 /* ---- the request ---- */
 
 const char *abx__http_req_method(const abx__http_req *req);
-const char *abx__http_req_target(const abx__http_req *req); /* as sent: path and query, undecoded */
-const char *abx__http_req_path(const abx__http_req *req);   /* target up to '?', undecoded */
-const char *abx__http_req_query(const abx__http_req *req);  /* behind '?', undecoded; NULL when none */
+const char *
+abx__http_req_target(const abx__http_req *req); /* as sent: path and query, undecoded */
+const char *
+abx__http_req_path(const abx__http_req *req); /* target up to '?', undecoded */
+const char *
+abx__http_req_query(const abx__http_req *req); /* behind '?', undecoded; NULL when none */
 /* First header of that name, any case; NULL when absent. */
 const char *abx__http_req_header(const abx__http_req *req, const char *name);
 /* All headers in order: false when `index` is past the end. */
-bool abx__http_req_header_at(const abx__http_req *req, size_t index, const char **ret_name,
-			     const char **ret_value);
+bool abx__http_req_header_at(const abx__http_req *req, size_t index,
+			     const char **ret_name, const char **ret_value);
+/* Is `token` an element of the comma-separated lists under that name? Any case. */
+bool abx__http_req_header_has(const abx__http_req *req, const char *name,
+			      const char *token);
 bool abx__http_req_has_body(const abx__http_req *req);
-int64_t abx__http_req_content_length(const abx__http_req *req); /* -1: chunked; 0: no body */
+int64_t
+abx__http_req_content_length(const abx__http_req *req); /* -1: chunked; 0: no body */
 bool abx__http_req_is_upgrade(const abx__http_req *req);
 bool abx__http_req_is_unix(const abx__http_req *req); /* came over a Unix socket */
 uv_loop_t *abx__http_req_loop(const abx__http_req *req);
 
-/* Userdata of the handler, and a callback that runs exactly once, when the exchange is over for whatever reason
-   (answered, aborted, peer gone); after it `req` is invalid. `answered` is false when the peer went first. */
+/* Userdata of the handler, and a callback that runs exactly once, when the exchange is
+   over for whatever reason (answered, aborted, peer gone); after it `req` is invalid.
+   `answered` is false when the peer went first or the exchange was aborted. Never inside
+   a call of the handler's. A peer that closes its sending side while it waits for an
+   answer counts as gone. */
 void abx__http_req_set_userdata(abx__http_req *req, void *userdata);
 void *abx__http_req_userdata(const abx__http_req *req);
 void abx__http_req_on_closed(abx__http_req *req,
-			     void (*closed)(abx__http_req *req, bool answered, void *userdata),
+			     void (*closed)(abx__http_req *req, bool answered,
+					    void *userdata),
 			     void *userdata);
 
-/* Starts delivering the body. `on_body` gets len > 0 pieces, then once data NULL and r ABX_OK at its end, or a
-   negative r (ABX_EPROTO broken framing, ABX_EIO peer gone). "Expect: 100-continue" is answered here. */
+/* Starts delivering the body. `on_body` gets len > 0 pieces, then once data NULL and r
+   ABX_OK at its end, or a negative r (ABX_EPROTO broken framing, ABX_EIO peer gone).
+   "Expect: 100-continue" is answered here. */
 typedef void (*abx__http_body_fn)(abx__http_req *req, const char *data, size_t len, int r,
 				  void *userdata);
 void abx__http_req_read(abx__http_req *req, abx__http_body_fn on_body, void *userdata);
-void abx__http_req_pause(abx__http_req *req);  /* allowed inside on_body */
+void abx__http_req_pause(abx__http_req *req); /* allowed inside on_body */
 void abx__http_req_resume(abx__http_req *req);
-/* Collects the whole body up to `max` bytes, then calls `done` once: ABX_OK with the bytes (NUL behind them),
-   ABX_ETOOBIG (the handler should answer 413), ABX_EPROTO or ABX_EIO. The bytes live until `done` returns. */
+/* Collects the whole body up to `max` bytes, then calls `done` once: ABX_OK with the
+   bytes (NUL behind them), ABX_ETOOBIG (the handler should answer 413), ABX_EPROTO or
+   ABX_EIO. The bytes live until `done` returns. */
 void abx__http_req_read_all(abx__http_req *req, size_t max,
-			    void (*done)(abx__http_req *req, int r, const char *data, size_t len,
-					 void *userdata),
+			    void (*done)(abx__http_req *req, int r, const char *data,
+					 size_t len, void *userdata),
 			    void *userdata);
 
 /* ---- the answer ---- */
 
-/* Headers for the answer to come, in order; copies. Names and values with CR or LF are refused (ABX_EINVAL). */
+/* Headers for the answer to come, in order; copies. ABX_EINVAL: a name or value that may
+   not be sent, Content-Length and Transfer-Encoding (the framing follows from the calls
+   below). Of Connection only "close" counts. A Date is added when there is none. */
 int abx__http_res_header(abx__http_req *req, const char *name, const char *value);
-/* A whole answer. content_type may be NULL when len is 0. Sets Content-Length (not for 204/304). */
-int abx__http_res_send(abx__http_req *req, int status, const char *content_type, const void *data,
-		       size_t len);
-/* A streamed answer: length >= 0 sends Content-Length, -1 chunks. */
+/* All of these: ABX_EIO when the peer is gone (`closed` follows or has begun), ABX_ESTATE
+   out of order, ABX_ETOOBIG past the length announced. Ending short of that length breaks
+   the connection off. */
+
+/* A whole answer. content_type may be NULL when len is 0. Sets Content-Length (not for
+ * 204/304). */
+int abx__http_res_send(abx__http_req *req, int status, const char *content_type,
+		       const void *data, size_t len);
+/* An interim answer (100..199, not 101) with the headers set so far, which are then
+ * forgotten. */
+int abx__http_res_interim(abx__http_req *req, int status);
+/* A streamed answer: length >= 0 sends Content-Length, -1 chunks (to an HTTP/1.0 client:
+   up to the connection's end). The head leaves with the first bytes, at the latest when
+   the loop turns. An answer to HEAD, 204 or 304 has no body: what is written is dropped;
+   `length` still names the Content-Length. */
 int abx__http_res_begin(abx__http_req *req, int status, int64_t length);
 int abx__http_res_write(abx__http_req *req, const void *data, size_t len); /* copies */
-/* No copy: `done` runs once, when the bytes are out or the connection is gone. */
+/* No copy: `done` runs once, later, when the bytes are out or the connection is gone.
+   When the call itself fails (a negative result) `done` does not run. */
 int abx__http_res_write_ref(abx__http_req *req, const void *data, size_t len,
 			    void (*done)(void *userdata), void *userdata);
 int abx__http_res_end(abx__http_req *req);
 /* Ends the connection without finishing the answer, so the client sees it broken. */
 void abx__http_res_abort(abx__http_req *req);
 bool abx__http_res_begun(const abx__http_req *req);
-/* Bytes handed to write and not yet in the kernel; `drain` runs when they fall to `low` or below. */
+/* Bytes handed to write and not yet in the kernel. */
 size_t abx__http_res_queued(const abx__http_req *req);
+/* From now on `drain` runs each time they have been above `low` and are at or below it
+   again, and once soon after this call when they are already. Never inside a call of the
+   handler's; a call with nothing to do is possible. */
 void abx__http_res_on_drain(abx__http_req *req, size_t low,
-			    void (*drain)(abx__http_req *req, void *userdata), void *userdata);
+			    void (*drain)(abx__http_req *req, void *userdata),
+			    void *userdata);
 
 /* ---- upgrades (WebSocket and others) ---- */
 
-/* Sends nothing and leaves HTTP: from here `abx__http_req_read` delivers raw bytes (starting with those that came
-   behind the head), `abx__http_res_write*` sends raw bytes, and `abx__http_res_end` shuts the sending side down
-   (half-close). The exchange closes when both sides have ended or on abort. */
+/* Sends nothing and leaves HTTP: from here `abx__http_req_read` delivers raw bytes
+   (starting with those that came behind the head), `abx__http_res_write*` sends raw
+   bytes, and `abx__http_res_end` shuts the sending side down (half-close). The exchange
+   closes when both sides have ended or on abort. */
 int abx__http_req_hijack(abx__http_req *req);
 
 #endif

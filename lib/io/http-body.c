@@ -1,0 +1,168 @@
+/*
+ * http-body.c - see http-body.h. The chunk grammar is RFC 9112 section 7.1.
+ */
+#include "io/http-body.h"
+
+#include <string.h>
+
+#include <agentbox/error.h>
+
+#define SIZE_LINE_MAX 4096
+#define TRAILERS_MAX (16 * 1024)
+
+enum state {
+	SIZE, /* hex digits */
+	EXTENSION,
+	SIZE_LF,
+	DATA,
+	DATA_CR,
+	DATA_LF,
+	TRAILER_START,
+	TRAILER,
+	TRAILER_LF,
+	END_LF,
+};
+
+void abx__http_body_init(abx__http_body *body, enum abx__http_framing framing,
+			 uint64_t length)
+{
+	memset(body, 0, sizeof(*body));
+	body->framing = framing;
+	body->state = SIZE;
+	if (framing == ABX__HTTP_LENGTH)
+		body->left = length;
+	body->done = framing == ABX__HTTP_NO_BODY ||
+		     (framing == ABX__HTTP_LENGTH && length == 0);
+}
+
+static int hex_value(char c)
+{
+	if (c >= '0' && c <= '9')
+		return c - '0';
+	if (c >= 'a' && c <= 'f')
+		return c - 'a' + 10;
+	if (c >= 'A' && c <= 'F')
+		return c - 'A' + 10;
+	return -1;
+}
+
+static int size_byte(abx__http_body *body, char c)
+{
+	int digit = hex_value(c);
+
+	if (digit >= 0) {
+		if (body->left >> 59)
+			return ABX_EPROTO;
+		body->left = body->left << 4 | (unsigned)digit;
+		return ABX_OK;
+	}
+	if (body->overhead == 1) /* not one digit */
+		return ABX_EPROTO;
+	if (c == '\r')
+		body->state = SIZE_LF;
+	else if (c == ';' || c == ' ' || c == '\t')
+		body->state = EXTENSION;
+	else
+		return ABX_EPROTO;
+	return ABX_OK;
+}
+
+static int text_byte(abx__http_body *body, char c, enum state at_cr)
+{
+	if (c == '\r')
+		body->state = (uint8_t)at_cr;
+	else if (((unsigned char)c < ' ' && c != '\t') || c == 0x7f)
+		return ABX_EPROTO;
+	else
+		return ABX_OK;
+	return ABX_OK;
+}
+
+static int expect(abx__http_body *body, char c, char wanted, enum state next)
+{
+	if (c != wanted)
+		return ABX_EPROTO;
+	body->state = (uint8_t)next;
+	return ABX_OK;
+}
+
+/* One byte of what is not payload. */
+static int frame_byte(abx__http_body *body, char c)
+{
+	int r;
+
+	body->overhead++;
+	switch ((enum state)body->state) {
+	case SIZE:
+		return body->overhead > SIZE_LINE_MAX ? ABX_EPROTO : size_byte(body, c);
+	case EXTENSION:
+		return body->overhead > SIZE_LINE_MAX ? ABX_EPROTO
+						      : text_byte(body, c, SIZE_LF);
+	case SIZE_LF:
+		body->overhead = 0;
+		return expect(body, c, '\n', body->left > 0 ? DATA : TRAILER_START);
+	case DATA_CR:
+		return expect(body, c, '\r', DATA_LF);
+	case DATA_LF:
+		body->overhead = 0;
+		return expect(body, c, '\n', SIZE);
+	case TRAILER_START:
+		if (c == '\r')
+			return expect(body, c, '\r', END_LF);
+		body->state = TRAILER;
+		return text_byte(body, c, TRAILER_LF);
+	case TRAILER:
+		return body->overhead > TRAILERS_MAX ? ABX_EPROTO
+						     : text_byte(body, c, TRAILER_LF);
+	case TRAILER_LF:
+		return expect(body, c, '\n', TRAILER_START);
+	case END_LF:
+		r = expect(body, c, '\n', END_LF);
+		body->done = r == ABX_OK;
+		return r;
+	case DATA:
+		break;
+	}
+	return ABX_EPROTO;
+}
+
+static size_t take(abx__http_body *body, size_t len)
+{
+	size_t n = body->left < len ? (size_t)body->left : len;
+
+	body->left -= n;
+	return n;
+}
+
+ssize_t abx__http_body_next(abx__http_body *body, const char *data, size_t len,
+			    const char **ret_data, size_t *ret_len)
+{
+	size_t used = 0;
+
+	*ret_data = data;
+	*ret_len = 0;
+	if (body->done)
+		return 0;
+	if (body->framing == ABX__HTTP_UNTIL_CLOSE) {
+		*ret_len = len;
+		return (ssize_t)len;
+	}
+	if (body->framing == ABX__HTTP_LENGTH) {
+		*ret_len = take(body, len);
+		body->done = body->left == 0;
+		return (ssize_t)*ret_len;
+	}
+	while (used < len && !body->done) {
+		if (body->state == DATA) {
+			*ret_data = data + used;
+			*ret_len = take(body, len - used);
+			if (body->left == 0)
+				body->state = DATA_CR;
+			return (ssize_t)(used + *ret_len);
+		}
+		if (frame_byte(body, data[used]) < 0)
+			return ABX_EPROTO;
+		used++;
+	}
+	return (ssize_t)used;
+}

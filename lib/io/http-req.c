@@ -1,0 +1,628 @@
+/*
+ * http-req.c - the request side of the server: bytes become heads, bodies and raw
+ * streams, one exchange after the other. step() is the whole state machine; see
+ * http-server-priv.h for the rules.
+ */
+#include <assert.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "io/http-server-priv.h"
+
+/* What a step may take. */
+struct cursor {
+	const char *data;
+	size_t len;
+};
+
+static void advance(struct cursor *in, size_t n)
+{
+	in->data += n;
+	in->len -= n;
+}
+
+/* ---- the exchange's begin and end ---- */
+
+void abx__http_req_done(abx__http_req *req)
+{
+	abx__http_link *link = req->link;
+
+	abx__http_head_done(&req->head);
+	abx__buf_done(&req->fields);
+	abx__buf_done(&req->all.buf);
+	memset(req, 0, sizeof(*req));
+	req->link = link;
+}
+
+static void start_exchange(abx__http_link *link)
+{
+	abx__http_req *req = &link->req;
+
+	if (req->head.chunked)
+		abx__http_body_init(&req->body, ABX__HTTP_CHUNKED, 0);
+	else if (req->head.content_length > 0)
+		abx__http_body_init(&req->body, ABX__HTTP_LENGTH,
+				    (uint64_t)req->head.content_length);
+	else
+		abx__http_body_init(&req->body, ABX__HTTP_NO_BODY, 0);
+	req->expect_pending = req->head.expect_continue && !req->body.done;
+	req->live = true;
+	link->state = LINK_EXCHANGE;
+	link->deadline = 0;
+	link->server->opts.on_request(req, link->server->opts.userdata);
+}
+
+static void begin_linger(abx__http_link *link)
+{
+	link->state = LINK_LINGER;
+	abx__http_link_shut(link);
+	abx__http_link_set_deadline(link, LINGER_MS);
+}
+
+static void give_back_memory(abx__http_link *link, const struct cursor *in)
+{
+	abx__http_server *server = link->server;
+
+	if (in->len == 0) {
+		abx__buf_done(&link->in);
+		abx__buf_done(&link->out);
+	}
+	if (link->is_bulk) {
+		link->is_bulk = false;
+		if (--server->bulk == 0) {
+			abx__free(server->read_large);
+			server->read_large = NULL;
+		}
+	}
+}
+
+/* The answer is out. */
+static void finish_exchange(abx__http_link *link, struct cursor *in)
+{
+	abx__http_req *req = &link->req;
+	bool keep = req->head.keep_alive && !req->close && req->kind != RES_UNTIL_CLOSE &&
+		    !link->eof && !link->server->closing;
+	bool unread = !req->body.done;
+	bool skip = unread && !req->expect_pending &&
+		    req->body.framing == ABX__HTTP_LENGTH &&
+		    req->body.left <= DISCARD_MOST;
+	abx__http_body body = req->body;
+
+	req->live = false;
+	if (req->closed)
+		req->closed(req, true, req->closed_userdata);
+	abx__http_req_done(req);
+	give_back_memory(link, in);
+	if (link->state == LINK_CLOSING)
+		return;
+	if (!keep || (unread && !skip)) {
+		if (unread || in->len > 0)
+			begin_linger(link);
+		else
+			abx__http_link_abort(link);
+		return;
+	}
+	req->body = body;
+	link->state = skip ? LINK_DISCARD : LINK_HEAD;
+	link->scanned = 0;
+	abx__http_link_set_deadline(link, skip ? link->server->opts.head_timeout_ms
+					       : link->server->opts.idle_timeout_ms);
+}
+
+/* ---- steps: true means "again" ---- */
+
+static bool step_head(abx__http_link *link, struct cursor *in)
+{
+	const abx__http_server_options *opts = &link->server->opts;
+	const char *why = NULL;
+	int status = 0, r;
+	size_t n;
+
+	while (link->scanned == 0 && in->len > 0 &&
+	       (*in->data == '\r' || *in->data == '\n'))
+		advance(in, 1);
+	if (in->len == 0)
+		return false;
+	n = abx__http_head_find(in->data, in->len, link->scanned);
+	if (n > ABX__HTTP_HEAD_MAX || (n == 0 && in->len >= ABX__HTTP_HEAD_MAX)) {
+		abx__http_link_refuse(link, 431, "the request head is too large");
+		return true;
+	}
+	if (n == 0) {
+		if (link->scanned == 0)
+			abx__http_link_set_deadline(link, opts->head_timeout_ms);
+		link->scanned = in->len;
+		return false;
+	}
+	link->scanned = 0;
+	r = abx__http_head_parse_request(&link->req.head, in->data, n, &status, &why);
+	advance(in, n);
+	if (r == ABX_EPROTO)
+		abx__http_link_refuse(link, status, why);
+	else if (r < 0)
+		abx__http_link_abort(link);
+	else
+		start_exchange(link);
+	return true;
+}
+
+static void tell_body(abx__http_req *req, const char *data, size_t len, int r)
+{
+	if (!data) {
+		req->body_told = true;
+		if (r < 0)
+			req->close = true;
+	}
+	req->link->deadline = 0; /* the wait starts over as the frame ends */
+	req->on_body(req, data, len, r, req->body_userdata);
+}
+
+static bool step_body(abx__http_link *link, struct cursor *in)
+{
+	abx__http_req *req = &link->req;
+	const char *piece;
+	size_t len = in->len;
+	ssize_t n;
+
+	if (!req->on_body || req->paused || req->body_told)
+		return false;
+	if (req->all.r < 0 || req->body.done) {
+		tell_body(req, NULL, 0, req->all.r);
+		return true;
+	}
+	if (len == 0)
+		return false;
+	if (len > link->server->opts.read_chunk_bytes)
+		len = link->server->opts.read_chunk_bytes;
+	n = abx__http_body_next(&req->body, in->data, len, &piece, &len);
+	if (n < 0) {
+		advance(in, in->len);
+		tell_body(req, NULL, 0, ABX_EPROTO);
+		return true;
+	}
+	req->expect_pending = false;
+	advance(in, (size_t)n);
+	if (len > 0)
+		tell_body(req, piece, len, ABX_OK);
+	return true;
+}
+
+static bool step_drain(abx__http_req *req)
+{
+	if (!req->drain_due || !req->drain ||
+	    abx__http_link_queued(req->link) > req->drain_low)
+		return false;
+	req->drain_due = false;
+	req->drain(req, req->drain_userdata);
+	return true;
+}
+
+static bool step_exchange(abx__http_link *link, struct cursor *in)
+{
+	abx__http_req *req = &link->req;
+
+	if (link->broken) {
+		abx__http_link_abort(link);
+		return false;
+	}
+	if (req->res == RES_ENDED) {
+		abx__http_link_flush(link);
+		if (link->broken || abx__http_link_queued(link) > 0)
+			return link->broken;
+		finish_exchange(link, in);
+		return true;
+	}
+	return step_drain(req) || step_body(link, in);
+}
+
+static bool raw_is_over(const abx__http_link *link)
+{
+	const abx__http_req *req = &link->req;
+
+	return req->res == RES_ENDED && link->shut_done && link->eof &&
+	       (req->body_told || !req->on_body);
+}
+
+static bool step_raw(abx__http_link *link, struct cursor *in)
+{
+	abx__http_req *req = &link->req;
+	size_t len = in->len;
+	const char *piece = in->data;
+
+	if (link->broken) {
+		abx__http_link_abort(link);
+		return false;
+	}
+	if (req->res == RES_ENDED && !link->shut) {
+		abx__http_link_flush(link);
+		abx__http_link_shut(link);
+	}
+	if (raw_is_over(link)) {
+		req->live = false;
+		if (req->closed)
+			req->closed(req, true, req->closed_userdata);
+		abx__http_link_abort(link);
+		return false;
+	}
+	if (step_drain(req))
+		return true;
+	if (!req->on_body && req->res == RES_ENDED)
+		advance(in, in->len); /* nobody will ever read it */
+	if (!req->on_body || req->paused || req->body_told)
+		return false;
+	if (len == 0 && !link->eof)
+		return false;
+	advance(in, len);
+	tell_body(req, len > 0 ? piece : NULL, len, ABX_OK);
+	return true;
+}
+
+static bool step_discard(abx__http_link *link, struct cursor *in)
+{
+	const char *piece;
+	size_t len;
+	ssize_t n;
+
+	n = abx__http_body_next(&link->req.body, in->data, in->len, &piece, &len);
+	advance(in, n > 0 ? (size_t)n : 0);
+	if (!link->req.body.done)
+		return false;
+	link->state = LINK_HEAD;
+	abx__http_link_set_deadline(link, link->server->opts.idle_timeout_ms);
+	return true;
+}
+
+static bool step(abx__http_link *link, struct cursor *in)
+{
+	switch (link->state) {
+	case LINK_HEAD:
+		return step_head(link, in);
+	case LINK_EXCHANGE:
+		return step_exchange(link, in);
+	case LINK_RAW:
+		return step_raw(link, in);
+	case LINK_DISCARD:
+		return step_discard(link, in);
+	case LINK_LINGER:
+		link->lingered += in->len;
+		if (link->lingered > LINGER_MOST || link->broken)
+			abx__http_link_abort(link);
+		break;
+	case LINK_CLOSING:
+		break;
+	}
+	advance(in, in->len);
+	return false;
+}
+
+/* ---- frames ---- */
+
+static bool wants_body(const abx__http_req *req)
+{
+	return req->on_body && !req->paused && !req->body_told;
+}
+
+static bool wants_read(const abx__http_link *link)
+{
+	const abx__http_req *req = &link->req;
+
+	if (link->eof)
+		return false;
+	switch (link->state) {
+	case LINK_HEAD:
+	case LINK_DISCARD:
+	case LINK_LINGER:
+		return true;
+	case LINK_EXCHANGE:
+		/* With the body taken, reading on shows when the peer goes. */
+		if (req->body.done)
+			return link->in.len < PIPELINE_MOST;
+		return wants_body(req);
+	case LINK_RAW:
+		return wants_body(req) || (!req->on_body && req->res == RES_ENDED);
+	case LINK_CLOSING:
+		break;
+	}
+	return false;
+}
+
+static void alloc_cb(uv_handle_t *handle, size_t suggested, uv_buf_t *buf)
+{
+	abx__http_link *link = (abx__http_link *)handle;
+	abx__http_server *server = link->server;
+	bool bulk = link->state == LINK_RAW ||
+		    (link->state == LINK_EXCHANGE && !link->req.body.done &&
+		     (link->req.body.framing == ABX__HTTP_CHUNKED ||
+		      link->req.body.left > READ_SMALL));
+	char **at = bulk ? &server->read_large : &server->read_small;
+	size_t size = bulk ? server->opts.read_chunk_bytes : READ_SMALL;
+
+	(void)suggested;
+	if (bulk && !link->is_bulk) {
+		link->is_bulk = true;
+		server->bulk++;
+	}
+	if (!*at)
+		*at = abx__malloc(size);
+	*buf = uv_buf_init(*at, *at ? (unsigned)size : 0);
+}
+
+static void read_cb(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
+{
+	abx__http_link *link = (abx__http_link *)stream;
+
+	if (n > 0)
+		abx__http_link_feed(link, buf->base, (size_t)n);
+	else if (n == UV_EOF)
+		abx__http_link_peer_ended(link);
+	else if (n < 0)
+		abx__http_link_peer_failed(link);
+}
+
+static void switch_reading(abx__http_link *link)
+{
+	bool wanted = wants_read(link);
+
+	if (wanted == link->is_reading)
+		return;
+	link->is_reading = wanted;
+	if (wanted && uv_read_start(&link->io.stream, alloc_cb, read_cb) < 0)
+		abx__http_link_abort(link);
+	else if (!wanted)
+		uv_read_stop(&link->io.stream);
+}
+
+static void leave(abx__http_link *link)
+{
+	if (link->state == LINK_CLOSING)
+		return;
+	abx__http_link_flush(link);
+	if (link->state == LINK_EXCHANGE) {
+		if (!wants_body(&link->req) || link->req.body.done)
+			link->deadline = 0;
+		else if (link->deadline == 0)
+			abx__http_link_set_deadline(link,
+						    link->server->opts.idle_timeout_ms);
+	}
+	switch_reading(link);
+}
+
+static void run(abx__http_link *link, struct cursor *in)
+{
+	assert(link->depth == 0);
+	link->depth++;
+	while (step(link, in))
+		;
+	link->depth--;
+}
+
+void abx__http_link_run(abx__http_link *link)
+{
+	struct cursor in = { link->in.data, link->in.len };
+	size_t before = in.len;
+
+	run(link, &in);
+	if (before > in.len && link->in.len > 0)
+		abx__buf_consume(&link->in, before - in.len);
+	leave(link);
+}
+
+void abx__http_link_feed(abx__http_link *link, const char *data, size_t len)
+{
+	struct cursor in = { data, len };
+
+	if (link->in.len > 0) {
+		if (abx__buf_add(&link->in, data, len) < 0)
+			abx__http_link_abort(link);
+		abx__http_link_run(link);
+		return;
+	}
+	run(link, &in);
+	if (in.len > 0 && link->state != LINK_CLOSING &&
+	    abx__buf_add(&link->in, in.data, in.len) < 0)
+		abx__http_link_abort(link);
+	leave(link);
+}
+
+static void tell_gone(abx__http_link *link)
+{
+	abx__http_req *req = &link->req;
+
+	link->depth++;
+	if (req->live && wants_body(req))
+		tell_body(req, NULL, 0, ABX_EIO);
+	link->depth--;
+}
+
+void abx__http_link_peer_ended(abx__http_link *link)
+{
+	link->eof = true;
+	if (link->state == LINK_RAW ||
+	    (link->state == LINK_EXCHANGE && link->req.res == RES_ENDED)) {
+		abx__http_link_run(link);
+		return;
+	}
+	if (link->state == LINK_EXCHANGE)
+		tell_gone(link);
+	abx__http_link_abort(link);
+}
+
+void abx__http_link_peer_failed(abx__http_link *link)
+{
+	tell_gone(link);
+	abx__http_link_abort(link);
+}
+
+/* ---- the handler's side ---- */
+
+const char *abx__http_req_method(const abx__http_req *req)
+{
+	return req->head.method;
+}
+
+const char *abx__http_req_target(const abx__http_req *req)
+{
+	return req->head.target;
+}
+
+const char *abx__http_req_path(const abx__http_req *req)
+{
+	return req->head.path;
+}
+
+const char *abx__http_req_query(const abx__http_req *req)
+{
+	return req->head.query;
+}
+
+const char *abx__http_req_header(const abx__http_req *req, const char *name)
+{
+	return abx__http_head_get(&req->head, name);
+}
+
+bool abx__http_req_header_at(const abx__http_req *req, size_t index,
+			     const char **ret_name, const char **ret_value)
+{
+	if (index >= req->head.count)
+		return false;
+	*ret_name = req->head.fields[index].name;
+	*ret_value = req->head.fields[index].value;
+	return true;
+}
+
+bool abx__http_req_header_has(const abx__http_req *req, const char *name,
+			      const char *token)
+{
+	return abx__http_head_has_token(&req->head, name, token);
+}
+
+bool abx__http_req_has_body(const abx__http_req *req)
+{
+	return req->body.framing != ABX__HTTP_NO_BODY;
+}
+
+int64_t abx__http_req_content_length(const abx__http_req *req)
+{
+	if (req->head.chunked)
+		return -1;
+	return req->head.content_length > 0 ? req->head.content_length : 0;
+}
+
+bool abx__http_req_is_upgrade(const abx__http_req *req)
+{
+	return req->head.upgrade;
+}
+
+bool abx__http_req_is_unix(const abx__http_req *req)
+{
+	return req->link->is_unix;
+}
+
+uv_loop_t *abx__http_req_loop(const abx__http_req *req)
+{
+	return req->link->server->opts.loop;
+}
+
+void abx__http_req_set_userdata(abx__http_req *req, void *userdata)
+{
+	req->userdata = userdata;
+}
+
+void *abx__http_req_userdata(const abx__http_req *req)
+{
+	return req->userdata;
+}
+
+void abx__http_req_on_closed(abx__http_req *req,
+			     void (*closed)(abx__http_req *req, bool answered,
+					    void *userdata),
+			     void *userdata)
+{
+	req->closed = closed;
+	req->closed_userdata = userdata;
+}
+
+void abx__http_req_read(abx__http_req *req, abx__http_body_fn on_body, void *userdata)
+{
+	req->on_body = on_body;
+	req->body_userdata = userdata;
+	if (req->expect_pending) {
+		req->expect_pending = false;
+		if (req->res == RES_NONE && req->link->state == LINK_EXCHANGE)
+			abx__http_res_continue(req);
+	}
+	abx__http_link_kick(req->link);
+}
+
+void abx__http_req_pause(abx__http_req *req)
+{
+	if (req->paused)
+		return;
+	req->paused = true;
+	abx__http_link_kick(req->link);
+}
+
+void abx__http_req_resume(abx__http_req *req)
+{
+	if (!req->paused)
+		return;
+	req->paused = false;
+	abx__http_link_kick(req->link);
+}
+
+static void collect(abx__http_req *req, const char *data, size_t len, int r,
+		    void *userdata)
+{
+	(void)userdata;
+	if (!data) {
+		req->all.done(req, r, r < 0 ? NULL : abx__buf_str(&req->all.buf),
+			      r < 0 ? 0 : req->all.buf.len, req->all.userdata);
+		abx__buf_done(&req->all.buf);
+		return;
+	}
+	if (len > req->all.max - req->all.buf.len)
+		req->all.r = ABX_ETOOBIG;
+	else
+		req->all.r = abx__buf_add(&req->all.buf, data, len);
+}
+
+void abx__http_req_read_all(abx__http_req *req, size_t max,
+			    void (*done)(abx__http_req *req, int r, const char *data,
+					 size_t len, void *userdata),
+			    void *userdata)
+{
+	int64_t length = abx__http_req_content_length(req);
+
+	req->all.max = max;
+	req->all.done = done;
+	req->all.userdata = userdata;
+	req->all.buf.cap = max + 1;
+	if (length >= 0 && (uint64_t)length > max) {
+		/* Refused before a byte is asked for: no 100 (Continue), the connection
+		 * ends with the answer. */
+		req->all.r = ABX_ETOOBIG;
+		req->on_body = collect;
+		req->body_userdata = NULL;
+		abx__http_link_kick(req->link);
+		return;
+	}
+	if (length > 0 && length <= (int64_t)DISCARD_MOST)
+		req->all.r = abx__buf_reserve(&req->all.buf, (size_t)length);
+	abx__http_req_read(req, collect, NULL);
+}
+
+int abx__http_req_hijack(abx__http_req *req)
+{
+	abx__http_link *link = req->link;
+
+	if (link->state != LINK_EXCHANGE)
+		return ABX_EIO;
+	if (req->res != RES_NONE)
+		return ABX_ESTATE;
+	link->state = LINK_RAW;
+	link->deadline = 0;
+	req->res = RES_BEGUN;
+	req->kind = RES_RAW;
+	abx__http_link_kick(link);
+	return ABX_OK;
+}

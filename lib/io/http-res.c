@@ -1,0 +1,481 @@
+/*
+ * http-res.c - the answer side of the server: heads, framing, and the way of bytes into
+ * the kernel.
+ *
+ * Small pieces gather in `out` and leave together when the frame ends, so a small answer
+ * is one write of head and body. Large ones are offered to the kernel at once; only what
+ * it does not take is copied and queued.
+ */
+#include <http_parser.h>
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/alloc.h"
+#include "io/http-server-priv.h"
+
+/* A queued write. What libuv sends is [data of ours][the caller's, by reference][tail].
+ */
+struct outgoing {
+	uv_write_t req; /* first */
+	abx__http_link *link;
+	void (*done)(void *userdata);
+	void *userdata;
+	char data[];
+};
+
+size_t abx__http_link_queued(const abx__http_link *link)
+{
+	return link->out.len + uv_stream_get_write_queue_size(&link->io.stream);
+}
+
+static void write_cb(uv_write_t *uv_req, int status)
+{
+	struct outgoing *o = (struct outgoing *)uv_req;
+	abx__http_link *link = o->link;
+	void (*done)(void *) = o->done;
+	void *userdata = o->userdata;
+
+	abx__free(o);
+	if (done)
+		done(userdata);
+	if (link->state == LINK_CLOSING)
+		return;
+	if (status < 0)
+		link->broken = true;
+	link->write_since =
+		abx__http_link_queued(link) > 0 ? uv_now(link->server->opts.loop) : 0;
+	abx__http_link_run(link);
+}
+
+static int queue_write(abx__http_link *link, struct outgoing *o, const uv_buf_t *bufs,
+		       unsigned n)
+{
+	o->link = link;
+	if (uv_write(&o->req, &link->io.stream, bufs, n, write_cb) < 0) {
+		abx__free(o);
+		link->broken = true;
+		abx__http_link_kick(link);
+		return ABX_EIO;
+	}
+	if (uv_stream_get_write_queue_size(&link->io.stream) > 0)
+		abx__http_link_write_queued(link);
+	if (link->req.drain && abx__http_link_queued(link) > link->req.drain_low)
+		link->req.drain_due = true;
+	return ABX_OK;
+}
+
+/* Offers the pieces to the kernel; copies and queues what it does not take. */
+static int send_now(abx__http_link *link, const uv_buf_t *bufs, unsigned n)
+{
+	size_t total = 0, skip, at = 0;
+	struct outgoing *o;
+	uv_buf_t rest;
+	int sent;
+
+	for (unsigned i = 0; i < n; i++)
+		total += bufs[i].len;
+	sent = uv_try_write(&link->io.stream, bufs, n);
+	if (sent < 0 && sent != UV_EAGAIN) {
+		link->broken = true;
+		abx__http_link_kick(link);
+		return ABX_EIO;
+	}
+	skip = sent > 0 ? (size_t)sent : 0;
+	if (skip == total)
+		return ABX_OK;
+	o = abx__calloc(1, sizeof(*o) + total - skip);
+	if (!o) {
+		link->broken = true; /* a part is out, so there is no way on */
+		abx__http_link_kick(link);
+		return ABX_ENOMEM;
+	}
+	for (unsigned i = 0; i < n; i++) {
+		size_t from = skip < bufs[i].len ? skip : bufs[i].len;
+
+		memcpy(o->data + at, bufs[i].base + from, bufs[i].len - from);
+		at += bufs[i].len - from;
+		skip -= from;
+	}
+	rest = uv_buf_init(o->data, (unsigned)at);
+	return queue_write(link, o, &rest, 1);
+}
+
+static bool is_dead(const abx__http_link *link)
+{
+	return link->broken || link->state == LINK_CLOSING;
+}
+
+void abx__http_link_flush(abx__http_link *link)
+{
+	uv_buf_t buf;
+
+	if (link->out.len == 0 || is_dead(link))
+		return;
+	buf = uv_buf_init(link->out.data, (unsigned)link->out.len);
+	send_now(link, &buf, 1);
+	abx__buf_clear(&link->out);
+}
+
+/* `prefix` (short) and `data`, together with what waits in `out`; then `tail`. */
+static int send_piece(abx__http_link *link, const void *data, size_t len,
+		      const char *tail)
+{
+	uv_buf_t bufs[3];
+	int r;
+
+	if (len <= OUT_COALESCE) {
+		r = abx__buf_add(&link->out, data, len);
+		if (r == ABX_OK)
+			r = abx__buf_adds(&link->out, tail);
+		if (r == ABX_OK && link->out.len >= OUT_MOST)
+			abx__http_link_flush(link);
+		return r;
+	}
+	bufs[0] = uv_buf_init(link->out.data, (unsigned)link->out.len);
+	bufs[1] = uv_buf_init((char *)data, (unsigned)len);
+	bufs[2] = uv_buf_init((char *)tail, (unsigned)strlen(tail));
+	r = send_now(link, bufs, *tail ? 3 : 2);
+	abx__buf_clear(&link->out);
+	return r;
+}
+
+static void shutdown_cb(uv_shutdown_t *req, int status)
+{
+	abx__http_link *link = req->data;
+
+	if (link->state == LINK_CLOSING)
+		return;
+	link->shut_done = true;
+	if (status < 0)
+		link->broken = true;
+	abx__http_link_run(link);
+}
+
+void abx__http_link_shut(abx__http_link *link)
+{
+	if (link->shut || is_dead(link))
+		return;
+	link->shut = true;
+	link->shutdown.data = link;
+	if (uv_shutdown(&link->shutdown, &link->io.stream, shutdown_cb) < 0) {
+		link->broken = true;
+		abx__http_link_kick(link);
+	}
+}
+
+/* ---- heads ---- */
+
+static const char *reason_of(int status)
+{
+	const char *reason = http_status_str((enum http_status)status);
+
+	return reason[0] == '<' ? "" : reason;
+}
+
+void abx__http_link_refuse(abx__http_link *link, int status, const char *why)
+{
+	int r;
+
+	r = abx__buf_addf(&link->out,
+			  "HTTP/1.1 %d %s\r\nDate: %s\r\nContent-Type: text/plain\r\n"
+			  "Content-Length: %zu\r\nConnection: close\r\n\r\n%s\n",
+			  status, reason_of(status), abx__http_server_date(link->server),
+			  strlen(why) + 1, why);
+	abx__http_req_done(&link->req);
+	if (r < 0) {
+		abx__http_link_abort(link);
+		return;
+	}
+	abx__http_link_flush(link);
+	link->state = LINK_LINGER;
+	abx__http_link_shut(link);
+	abx__http_link_set_deadline(link, LINGER_MS);
+}
+
+int abx__http_res_continue(abx__http_req *req)
+{
+	return abx__buf_adds(&req->link->out, "HTTP/1.1 100 Continue\r\n\r\n");
+}
+
+int abx__http_res_header(abx__http_req *req, const char *name, const char *value)
+{
+	if (is_dead(req->link))
+		return ABX_EIO;
+	if (req->res != RES_NONE)
+		return ABX_ESTATE;
+	if (!abx__http_name_is_valid(name) || !abx__http_value_is_valid(value))
+		return ABX_EINVAL;
+	/* The framing is ours: a second one would let an answer be read in two ways. */
+	if (strcasecmp(name, "content-length") == 0 ||
+	    strcasecmp(name, "transfer-encoding") == 0)
+		return ABX_EINVAL;
+	if (strcasecmp(name, "connection") == 0) {
+		if (abx__http_list_has(value, "close"))
+			req->close = true;
+		return ABX_OK;
+	}
+	if (strcasecmp(name, "date") == 0)
+		req->has_date = true;
+	return abx__buf_addf(&req->fields, "%s: %s\r\n", name, value);
+}
+
+int abx__http_res_interim(abx__http_req *req, int status)
+{
+	abx__http_link *link = req->link;
+	int r;
+
+	if (is_dead(link))
+		return ABX_EIO;
+	if (req->res != RES_NONE || status < 100 || status > 199 || status == 101)
+		return req->res != RES_NONE ? ABX_ESTATE : ABX_EINVAL;
+	if (req->head.minor >
+	    0) { /* RFC 9110 section 15.2: never to an HTTP/1.0 client */
+		r = abx__buf_addf(&link->out, "HTTP/1.1 %d %s\r\n%s\r\n", status,
+				  reason_of(status), abx__buf_str(&req->fields));
+		if (r < 0)
+			return r;
+	}
+	abx__buf_clear(&req->fields);
+	req->has_date = false;
+	abx__http_link_flush(link);
+	return ABX_OK;
+}
+
+/* A body nobody asked for that is too long to skip costs the connection. */
+static bool is_unread_dear(const abx__http_req *req)
+{
+	if (req->body.done || (req->on_body && req->all.r == ABX_OK))
+		return false;
+	return req->expect_pending || req->body.framing != ABX__HTTP_LENGTH ||
+	       req->body.left > DISCARD_MOST;
+}
+
+static enum res_kind kind_for(const abx__http_req *req, int status, int64_t length)
+{
+	if (strcmp(req->head.method, "HEAD") == 0 || status == 204 || status == 304)
+		return RES_NO_BODY;
+	if (length >= 0)
+		return RES_LENGTH;
+	return req->head.minor > 0 ? RES_CHUNKED : RES_UNTIL_CLOSE;
+}
+
+static int put_head(abx__http_req *req, int status, int64_t length,
+		    const char *content_type)
+{
+	abx__buf *out = &req->link->out;
+	bool keep;
+	int r;
+
+	req->kind = kind_for(req, status, length);
+	req->left = length;
+	if (req->kind == RES_UNTIL_CLOSE || req->link->server->closing ||
+	    is_unread_dear(req))
+		req->close = true;
+	keep = req->head.keep_alive && !req->close;
+	r = abx__buf_addf(out, "HTTP/1.1 %d %s\r\n", status, reason_of(status));
+	if (r == ABX_OK && !req->has_date)
+		r = abx__buf_addf(out, "Date: %s\r\n",
+				  abx__http_server_date(req->link->server));
+	if (r == ABX_OK && content_type)
+		r = abx__buf_addf(out, "Content-Type: %s\r\n", content_type);
+	if (r == ABX_OK)
+		r = abx__buf_add(out, abx__buf_str(&req->fields), req->fields.len);
+	if (r == ABX_OK && req->kind == RES_CHUNKED)
+		r = abx__buf_adds(out, "Transfer-Encoding: chunked\r\n");
+	else if (r == ABX_OK && length >= 0 && status != 204 &&
+		 req->kind != RES_UNTIL_CLOSE)
+		r = abx__buf_addf(out, "Content-Length: %lld\r\n", (long long)length);
+	if (r == ABX_OK && !keep)
+		r = abx__buf_adds(out, "Connection: close\r\n");
+	else if (r == ABX_OK && req->head.minor == 0)
+		r = abx__buf_adds(out, "Connection: keep-alive\r\n");
+	return r == ABX_OK ? abx__buf_adds(out, "\r\n") : r;
+}
+
+static int begin(abx__http_req *req, int status, int64_t length, const char *content_type)
+{
+	abx__http_link *link = req->link;
+	size_t before = link->out.len;
+	int r;
+
+	if (is_dead(link))
+		return ABX_EIO;
+	if (req->res != RES_NONE)
+		return ABX_ESTATE;
+	if (status < 200 || status > 999)
+		return ABX_EINVAL;
+	if (content_type && !abx__http_value_is_valid(content_type))
+		return ABX_EINVAL;
+	r = put_head(req, status, length, content_type);
+	if (r < 0) {
+		link->out.len = before;
+		return r;
+	}
+	abx__buf_done(&req->fields);
+	req->res = RES_BEGUN;
+	return ABX_OK;
+}
+
+int abx__http_res_begin(abx__http_req *req, int status, int64_t length)
+{
+	int r;
+
+	r = begin(req, status, length < 0 ? -1 : length, NULL);
+	if (r == ABX_OK)
+		abx__http_link_kick(req->link);
+	return r;
+}
+
+static int finish(abx__http_req *req)
+{
+	req->res = RES_ENDED;
+	/* Outside a frame the bytes need not wait for the loop's turn; what follows from
+	 * the end does. */
+	if (req->link->depth == 0)
+		abx__http_link_flush(req->link);
+	abx__http_link_kick(req->link);
+	return ABX_OK;
+}
+
+int abx__http_res_send(abx__http_req *req, int status, const char *content_type,
+		       const void *data, size_t len)
+{
+	int r;
+
+	r = begin(req, status, (int64_t)len, content_type);
+	if (r < 0)
+		return r;
+	if (req->kind == RES_LENGTH && len > 0) {
+		r = send_piece(req->link, data, len, "");
+		if (r < 0) {
+			abx__http_res_abort(req);
+			return r;
+		}
+	}
+	return finish(req);
+}
+
+/* Checks and counts a piece; 0: nothing of it is sent (HEAD and the like), 1: send it. */
+static int admit(abx__http_req *req, size_t len)
+{
+	if (is_dead(req->link))
+		return ABX_EIO;
+	if (req->res != RES_BEGUN)
+		return ABX_ESTATE;
+	if (req->kind == RES_NO_BODY || len == 0)
+		return 0;
+	if (req->kind == RES_LENGTH) {
+		if ((uint64_t)req->left < len)
+			return ABX_ETOOBIG;
+		req->left -= (int64_t)len;
+	}
+	return 1;
+}
+
+static int put_chunk_head(abx__http_req *req, size_t len)
+{
+	if (req->kind != RES_CHUNKED)
+		return ABX_OK;
+	return abx__buf_addf(&req->link->out, "%zx\r\n", len);
+}
+
+int abx__http_res_write(abx__http_req *req, const void *data, size_t len)
+{
+	abx__http_link *link = req->link;
+	int r;
+
+	r = admit(req, len);
+	if (r <= 0)
+		return r;
+	r = put_chunk_head(req, len);
+	if (r == ABX_OK)
+		r = send_piece(link, data, len, req->kind == RES_CHUNKED ? "\r\n" : "");
+	if (r == ABX_ENOMEM) { /* framing may be half out */
+		link->broken = true;
+	} else if (req->drain && abx__http_link_queued(link) > req->drain_low) {
+		req->drain_due = true;
+	}
+	abx__http_link_kick(link);
+	return r;
+}
+
+int abx__http_res_write_ref(abx__http_req *req, const void *data, size_t len,
+			    void (*done)(void *userdata), void *userdata)
+{
+	abx__http_link *link = req->link;
+	struct outgoing *o;
+	uv_buf_t bufs[3];
+	unsigned n = 0;
+	int r, sends;
+
+	sends = admit(req, len);
+	if (sends < 0)
+		return sends;
+	r = sends ? put_chunk_head(req, len) : ABX_OK;
+	o = r == ABX_OK ? abx__calloc(1, sizeof(*o) + link->out.len + 1) : NULL;
+	if (!o) {
+		link->broken = true;
+		abx__http_link_kick(link);
+		return ABX_ENOMEM;
+	}
+	o->done = done;
+	o->userdata = userdata;
+	if (link->out.len > 0)
+		memcpy(o->data, link->out.data, link->out.len);
+	/* An empty piece is fine: `done` comes in its turn. */
+	bufs[n++] = uv_buf_init(o->data, (unsigned)link->out.len);
+	if (sends)
+		bufs[n++] = uv_buf_init((char *)data, (unsigned)len);
+	if (sends && req->kind == RES_CHUNKED)
+		bufs[n++] = uv_buf_init((char *)"\r\n", 2);
+	abx__buf_clear(&link->out);
+	return queue_write(link, o, bufs, n);
+}
+
+int abx__http_res_end(abx__http_req *req)
+{
+	int r = ABX_OK;
+
+	if (is_dead(req->link))
+		return ABX_EIO;
+	if (req->res != RES_BEGUN)
+		return ABX_ESTATE;
+	if (req->kind == RES_LENGTH && req->left > 0) {
+		abx__http_res_abort(req);
+		return ABX_ESTATE;
+	}
+	if (req->kind == RES_CHUNKED)
+		r = abx__buf_adds(&req->link->out, "0\r\n\r\n");
+	if (r < 0) {
+		abx__http_res_abort(req);
+		return r;
+	}
+	return finish(req);
+}
+
+void abx__http_res_abort(abx__http_req *req)
+{
+	abx__http_link_abort(req->link);
+}
+
+bool abx__http_res_begun(const abx__http_req *req)
+{
+	return req->res != RES_NONE;
+}
+
+size_t abx__http_res_queued(const abx__http_req *req)
+{
+	return abx__http_link_queued(req->link);
+}
+
+void abx__http_res_on_drain(abx__http_req *req, size_t low,
+			    void (*drain)(abx__http_req *req, void *userdata),
+			    void *userdata)
+{
+	req->drain = drain;
+	req->drain_low = low;
+	req->drain_userdata = userdata;
+	req->drain_due = drain != NULL;
+	abx__http_link_kick(req->link);
+}

@@ -1,0 +1,177 @@
+/*
+ * http-server-priv.h - what http-server.c (listening, connections, deadlines), http-req.c
+ * (the request, reading) and http-res.c (the answer, writing) share. Nobody else includes
+ * it.
+ *
+ * A link is one accepted connection with the one exchange it is at. Rules that keep it
+ * simple:
+ *
+ * - Frames. Every entry from the loop, and every stretch in which handlers run, raises
+ * `depth`. What an exchange's end brings about (its `closed`, the next request) happens
+ * in abx__http_link_run() only, never inside a call a handler made: such calls ask for a
+ * run with abx__http_link_kick(), which comes with the loop's next turn.
+ * - A link is freed in its handle's close callback only, so it may be touched to the end
+ * of any frame.
+ * - Bytes are read only while somebody takes them: abx__http_link_run() starts and stops
+ * the reading as it leaves.
+ */
+#ifndef ABX_IO_HTTP_SERVER_PRIV_H
+#define ABX_IO_HTTP_SERVER_PRIV_H
+
+#include <time.h>
+
+#include "base/buf.h"
+#include "io/http-body.h"
+#include "io/http-head.h"
+#include "io/http-server.h"
+
+#define READ_SMALL ((size_t)16 << 10) /* heads and short bodies */
+#define OUT_COALESCE \
+	((size_t)4 << 10)           /* pieces up to this are copied and leave together */
+#define OUT_MOST ((size_t)64 << 10) /* then they leave at once */
+#define PIPELINE_MOST \
+	((size_t)64 << 10) /* bytes of later requests kept while one is answered */
+#define DISCARD_MOST \
+	((size_t)64 << 10) /* an unread body up to this does not cost the connection */
+#define LINGER_MS 2000
+#define LINGER_MOST ((uint64_t)16 << 20)
+
+enum link_state {
+	LINK_HEAD, /* between requests, or collecting a head */
+	LINK_EXCHANGE,
+	LINK_RAW,     /* hijacked */
+	LINK_DISCARD, /* answered; the rest of a short body is skipped */
+	LINK_LINGER,  /* answered, sending side shut; reading on so that the answer is not
+			 lost in a reset */
+	LINK_CLOSING,
+};
+
+enum res_state { RES_NONE, RES_BEGUN, RES_ENDED };
+enum res_kind { RES_NO_BODY, RES_LENGTH, RES_CHUNKED, RES_UNTIL_CLOSE, RES_RAW };
+
+typedef struct abx__http_link abx__http_link;
+
+struct abx__http_req {
+	abx__http_link *link;
+	abx__http_head head;
+	bool live; /* between on_request and `closed` */
+	void *userdata;
+	void (*closed)(abx__http_req *req, bool answered, void *userdata);
+	void *closed_userdata;
+
+	abx__http_body body;
+	abx__http_body_fn on_body; /* NULL: nobody reads */
+	void *body_userdata;
+	bool paused;
+	bool body_told;      /* its end or its failure was delivered */
+	bool expect_pending; /* the client waits for 100 (Continue) */
+	struct {
+		abx__buf buf;
+		size_t max;
+		int r;
+		void (*done)(abx__http_req *req, int r, const char *data, size_t len,
+			     void *userdata);
+		void *userdata;
+	} all;
+
+	enum res_state res;
+	enum res_kind kind;
+	int64_t left;    /* RES_LENGTH */
+	abx__buf fields; /* "Name: value\r\n"... of the answer to come */
+	bool has_date;
+	bool close; /* this answer is the connection's last */
+	void (*drain)(abx__http_req *req, void *userdata);
+	void *drain_userdata;
+	size_t drain_low;
+	bool drain_due;
+};
+
+struct abx__http_link {
+	union {
+		uv_handle_t handle;
+		uv_stream_t stream;
+		uv_tcp_t tcp;
+		uv_pipe_t pipe;
+	} io; /* first */
+	abx__http_server *server;
+	abx__http_link *prev, *next;
+	abx__http_link *kick_next;
+	enum link_state state;
+	unsigned depth;
+	bool kicked;
+	bool is_unix;
+	bool is_reading;
+	bool is_bulk; /* counts in server->bulk */
+	bool eof;     /* LINK_RAW: the peer has ended its side */
+	bool shut;    /* our side is shut down, or about to be */
+	bool shut_done;
+	bool broken;    /* a write failed */
+	abx__buf in;    /* read and not yet taken */
+	size_t scanned; /* of a head that is not whole */
+	abx__buf out;   /* to be written with what comes next, or when the frame ends */
+	uint64_t deadline;    /* of the present state, in loop time; 0: none */
+	uint64_t write_since; /* the send queue last moved then; 0: it is empty */
+	size_t write_left;
+	uint64_t lingered;
+	uv_shutdown_t shutdown;
+	abx__http_req req;
+};
+
+struct listener {
+	union {
+		uv_handle_t handle;
+		uv_stream_t stream;
+		uv_tcp_t tcp;
+		uv_pipe_t pipe;
+	} io; /* first */
+	abx__http_server *server;
+	struct listener *next;
+	bool is_unix;
+	char *path; /* to remove when closed, if it still is ours */
+	dev_t dev;
+	ino_t ino;
+};
+
+struct abx__http_server {
+	abx__http_server_options opts;
+	struct listener *listeners;
+	abx__http_link *links;
+	unsigned link_count;
+	unsigned bulk; /* links that read into the large buffer */
+	char *read_small, *read_large;
+	uv_idle_t idle; /* runs kicked links */
+	uv_timer_t sweep;
+	uint64_t sweep_at; /* 0: the timer sleeps */
+	abx__http_link *kicks, **kicks_tail;
+	unsigned handles; /* open; the server is freed with the last */
+	bool closing;
+	void (*closed)(void *userdata);
+	void *closed_userdata;
+	time_t date_at;
+	char date[40];
+};
+
+/* http-server.c */
+void abx__http_link_kick(abx__http_link *link);
+void abx__http_link_abort(abx__http_link *link); /* closes at once; `closed` says false */
+void abx__http_link_set_deadline(abx__http_link *link, uint64_t after_ms); /* 0: none */
+void abx__http_link_write_queued(
+	abx__http_link *link); /* bytes wait for the peer: watch them */
+const char *abx__http_server_date(abx__http_server *server);
+
+/* http-req.c: takes bytes, runs the exchange on, leaves the reading switched as it should
+ * be. */
+void abx__http_link_feed(abx__http_link *link, const char *data, size_t len);
+void abx__http_link_run(abx__http_link *link);
+void abx__http_link_peer_ended(abx__http_link *link);
+void abx__http_link_peer_failed(abx__http_link *link);
+void abx__http_req_done(abx__http_req *req);
+
+/* http-res.c */
+void abx__http_link_flush(abx__http_link *link);
+size_t abx__http_link_queued(const abx__http_link *link);
+void abx__http_link_refuse(abx__http_link *link, int status, const char *why);
+void abx__http_link_shut(abx__http_link *link);
+int abx__http_res_continue(abx__http_req *req);
+
+#endif

@@ -1,0 +1,622 @@
+/*
+ * http-server.c - listening, accepting, deadlines, closing. What happens on an accepted
+ * connection is in http-req.c and http-res.c.
+ *
+ * One timer serves all deadlines: it is set to the earliest one and looks at every
+ * connection when it fires.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "base/error.h"
+#include "io/http-server-priv.h"
+
+#define KEEPALIVE_S 60
+#define BACKLOG 1024
+
+static void maybe_free(abx__http_server *server)
+{
+	void (*closed)(void *) = server->closed;
+	void *userdata = server->closed_userdata;
+
+	if (!server->closing || server->handles > 0)
+		return;
+	abx__free(server->read_small);
+	abx__free(server->read_large);
+	abx__free(server);
+	if (closed)
+		closed(userdata);
+}
+
+static void own_handle_closed(uv_handle_t *handle)
+{
+	abx__http_server *server = handle->data;
+
+	server->handles--;
+	maybe_free(server);
+}
+
+/* ---- kicks ---- */
+
+static void idle_cb(uv_idle_t *idle)
+{
+	abx__http_server *server = idle->data;
+	abx__http_link *link = server->kicks;
+
+	/* What is kicked meanwhile waits for the next turn, so that no exchange starves
+	 * the loop. */
+	server->kicks = NULL;
+	server->kicks_tail = &server->kicks;
+	while (link) {
+		abx__http_link *next = link->kick_next;
+
+		link->kicked = false;
+		abx__http_link_run(link);
+		link = next;
+	}
+	if (!server->kicks)
+		uv_idle_stop(&server->idle);
+}
+
+void abx__http_link_kick(abx__http_link *link)
+{
+	abx__http_server *server = link->server;
+
+	if (link->kicked || link->depth > 0 || link->state == LINK_CLOSING)
+		return;
+	link->kicked = true;
+	link->kick_next = NULL;
+	if (!server->kicks)
+		uv_idle_start(&server->idle, idle_cb);
+	*server->kicks_tail = link;
+	server->kicks_tail = &link->kick_next;
+}
+
+static void forget_kick(abx__http_link *link)
+{
+	abx__http_server *server = link->server;
+	abx__http_link **at = &server->kicks;
+
+	while (*at && *at != link)
+		at = &(*at)->kick_next;
+	if (!*at)
+		return;
+	*at = link->kick_next;
+	if (!*at)
+		server->kicks_tail = at;
+}
+
+/* ---- deadlines ---- */
+
+static void sweep_cb(uv_timer_t *timer);
+
+static void wake_sweep(abx__http_server *server, uint64_t at)
+{
+	uint64_t now = uv_now(server->opts.loop);
+
+	if (server->closing || (server->sweep_at != 0 && server->sweep_at <= at))
+		return;
+	server->sweep_at = at;
+	uv_timer_start(&server->sweep, sweep_cb, at > now ? at - now : 1, 0);
+}
+
+void abx__http_link_set_deadline(abx__http_link *link, uint64_t after_ms)
+{
+	link->deadline = after_ms ? uv_now(link->server->opts.loop) + after_ms : 0;
+	if (link->deadline)
+		wake_sweep(link->server, link->deadline);
+}
+
+void abx__http_link_write_queued(abx__http_link *link)
+{
+	uint64_t now = uv_now(link->server->opts.loop);
+
+	if (link->write_since == 0) {
+		link->write_since = now;
+		wake_sweep(link->server, now + link->server->opts.idle_timeout_ms);
+	}
+}
+
+static void expire(abx__http_link *link)
+{
+	if (link->state == LINK_HEAD && link->in.len > 0)
+		abx__http_link_refuse(link, 408, "the request head took too long");
+	else if (link->state == LINK_EXCHANGE)
+		abx__http_link_peer_failed(link);
+	else
+		abx__http_link_abort(link);
+}
+
+/* When this link next needs a look; 0: never. */
+static uint64_t look_at(abx__http_link *link, uint64_t now)
+{
+	uint64_t stall_ms = link->server->opts.idle_timeout_ms;
+	size_t left = uv_stream_get_write_queue_size(&link->io.stream);
+
+	if (link->deadline && link->deadline <= now) {
+		link->deadline = 0;
+		expire(link);
+	}
+	if (link->state == LINK_CLOSING)
+		return 0;
+	if (link->write_since && left != link->write_left) {
+		link->write_left = left;
+		link->write_since = now;
+	}
+	if (link->write_since && now - link->write_since >= stall_ms) {
+		abx__http_link_peer_failed(link);
+		return 0;
+	}
+	if (!link->write_since)
+		return link->deadline;
+	if (!link->deadline || link->write_since + stall_ms < link->deadline)
+		return link->write_since + stall_ms;
+	return link->deadline;
+}
+
+static void sweep_cb(uv_timer_t *timer)
+{
+	abx__http_server *server = timer->data;
+	uint64_t now = uv_now(server->opts.loop), next = 0;
+	abx__http_link *link, *following;
+
+	server->sweep_at = 0;
+	for (link = server->links; link; link = following) {
+		uint64_t at;
+
+		following = link->next;
+		at = look_at(link, now);
+		if (at && (!next || at < next))
+			next = at;
+	}
+	if (next)
+		wake_sweep(server, next);
+}
+
+/* ---- connections ---- */
+
+static void link_closed(uv_handle_t *handle)
+{
+	abx__http_link *link = (abx__http_link *)handle;
+	abx__http_server *server = link->server;
+	abx__http_req *req = &link->req;
+
+	if (req->live && req->closed)
+		req->closed(req, false, req->closed_userdata);
+	abx__http_req_done(req);
+	if (link->kicked)
+		forget_kick(link);
+	if (link->is_bulk)
+		server->bulk--;
+	if (server->bulk == 0) {
+		abx__free(server->read_large);
+		server->read_large = NULL;
+	}
+	if (link->prev)
+		link->prev->next = link->next;
+	else
+		server->links = link->next;
+	if (link->next)
+		link->next->prev = link->prev;
+	if (--server->link_count == 0) {
+		abx__free(server->read_small);
+		server->read_small = NULL;
+	}
+	abx__buf_done(&link->in);
+	abx__buf_done(&link->out);
+	abx__free(link);
+	server->handles--;
+	maybe_free(server);
+}
+
+/* A peer that would take the end of the stream for the end of the answer gets a reset
+ * instead. */
+static bool wants_reset(const abx__http_link *link)
+{
+	const abx__http_req *req = &link->req;
+
+	return !link->is_unix && !link->shut && req->live && req->res == RES_BEGUN &&
+	       (req->kind == RES_UNTIL_CLOSE || req->kind == RES_RAW);
+}
+
+void abx__http_link_abort(abx__http_link *link)
+{
+	bool reset = wants_reset(link);
+
+	if (link->state == LINK_CLOSING)
+		return;
+	link->state = LINK_CLOSING;
+	if (reset && uv_tcp_close_reset(&link->io.tcp, link_closed) == 0)
+		return;
+	uv_close(&link->io.handle, link_closed);
+}
+
+static void dropped(uv_handle_t *handle)
+{
+	abx__http_link *link = (abx__http_link *)handle;
+	abx__http_server *server = link->server;
+
+	abx__free(link);
+	server->handles--;
+	maybe_free(server);
+}
+
+/* A link with an open handle, or NULL when out of memory. */
+static abx__http_link *new_link(abx__http_server *server, bool is_unix)
+{
+	abx__http_link *link = abx__calloc(1, sizeof(*link));
+	int r;
+
+	if (!link)
+		return NULL;
+	link->server = server;
+	link->is_unix = is_unix;
+	link->req.link = link;
+	link->in.cap = ABX__HTTP_HEAD_MAX + PIPELINE_MOST +
+		       2 * server->opts.read_chunk_bytes + READ_SMALL;
+	if (is_unix)
+		r = uv_pipe_init(server->opts.loop, &link->io.pipe, 0);
+	else
+		r = uv_tcp_init(server->opts.loop, &link->io.tcp);
+	if (r < 0) {
+		abx__free(link);
+		return NULL;
+	}
+	server->handles++;
+	return link;
+}
+
+static void start_link(abx__http_link *link)
+{
+	abx__http_server *server = link->server;
+
+	if (!link->is_unix) {
+		uv_tcp_nodelay(&link->io.tcp, 1);
+		uv_tcp_keepalive(&link->io.tcp, 1, KEEPALIVE_S);
+	}
+	link->next = server->links;
+	if (link->next)
+		link->next->prev = link;
+	server->links = link;
+	server->link_count++;
+	abx__http_link_set_deadline(link, server->opts.idle_timeout_ms);
+	abx__http_link_run(link);
+}
+
+static void connection_cb(uv_stream_t *stream, int status)
+{
+	struct listener *listener = (struct listener *)stream;
+	abx__http_server *server = listener->server;
+	abx__http_link *link;
+
+	if (status < 0 || server->closing)
+		return;
+	link = new_link(server, listener->is_unix);
+	if (!link)
+		return; /* libuv keeps the connection and asks again */
+	if (uv_accept(stream, &link->io.stream) < 0 ||
+	    server->link_count >= server->opts.max_connections)
+		uv_close(&link->io.handle, dropped);
+	else
+		start_link(link);
+}
+
+int abx__http_server_adopt_fd(abx__http_server *server, int fd, abx_error **reterr)
+{
+	struct sockaddr_storage addr;
+	socklen_t len = sizeof(addr);
+	abx__http_link *link;
+	int r;
+
+	if (getsockname(fd, (struct sockaddr *)&addr, &len) < 0)
+		return abx__error_errno(reterr, ABX_EINVAL, errno, "adopt descriptor %d",
+					fd);
+	link = new_link(server, addr.ss_family == AF_UNIX);
+	if (!link)
+		return abx__error_nomem(reterr);
+	r = link->is_unix ? uv_pipe_open(&link->io.pipe, fd)
+			  : uv_tcp_open(&link->io.tcp, fd);
+	if (r < 0) {
+		uv_close(&link->io.handle, dropped);
+		return abx__error_errno(reterr, ABX_EIO, -r, "adopt descriptor %d", fd);
+	}
+	start_link(link);
+	return ABX_OK;
+}
+
+/* ---- listening ---- */
+
+static void listener_closed(uv_handle_t *handle)
+{
+	struct listener *listener = (struct listener *)handle;
+	abx__http_server *server = listener->server;
+
+	abx__free(listener->path);
+	abx__free(listener);
+	server->handles--;
+	maybe_free(server);
+}
+
+static void close_listener(struct listener *listener)
+{
+	struct stat st;
+
+	if (listener->path && lstat(listener->path, &st) == 0 &&
+	    st.st_dev == listener->dev && st.st_ino == listener->ino)
+		unlink(listener->path);
+	uv_close(&listener->io.handle, listener_closed);
+}
+
+static struct listener *new_listener(abx__http_server *server, bool is_unix)
+{
+	struct listener *listener = abx__calloc(1, sizeof(*listener));
+	int r;
+
+	if (!listener)
+		return NULL;
+	listener->server = server;
+	listener->is_unix = is_unix;
+	if (is_unix)
+		r = uv_pipe_init(server->opts.loop, &listener->io.pipe, 0);
+	else
+		r = uv_tcp_init(server->opts.loop, &listener->io.tcp);
+	if (r < 0) {
+		abx__free(listener);
+		return NULL;
+	}
+	server->handles++;
+	return listener;
+}
+
+/* Listens on what is bound already, and joins the server's list. */
+static int start_listener(struct listener *listener)
+{
+	abx__http_server *server = listener->server;
+	int r = uv_listen(&listener->io.stream, BACKLOG, connection_cb);
+
+	if (r < 0)
+		return r;
+	listener->next = server->listeners;
+	server->listeners = listener;
+	return 0;
+}
+
+static int bind_tcp(struct listener *listener, const char *ip, uint16_t port)
+{
+	struct sockaddr_storage addr;
+	int r = uv_ip4_addr(ip, port, (struct sockaddr_in *)&addr);
+
+	if (r < 0)
+		r = uv_ip6_addr(ip, port, (struct sockaddr_in6 *)&addr);
+	if (r == 0)
+		r = uv_tcp_bind(&listener->io.tcp, (const struct sockaddr *)&addr, 0);
+	return r < 0 ? r : start_listener(listener);
+}
+
+static uint16_t bound_port(const struct listener *listener)
+{
+	struct sockaddr_storage addr;
+	int len = sizeof(addr);
+
+	if (uv_tcp_getsockname(&listener->io.tcp, (struct sockaddr *)&addr, &len) < 0)
+		return 0;
+	if (addr.ss_family == AF_INET6)
+		return ntohs(((struct sockaddr_in6 *)&addr)->sin6_port);
+	return ntohs(((struct sockaddr_in *)&addr)->sin_port);
+}
+
+int abx__http_server_listen_tcp(abx__http_server *server, const char *ip, uint16_t port,
+				uint16_t *ret_port, abx_error **reterr)
+{
+	struct listener *listener = new_listener(server, false);
+	int r;
+
+	if (!listener)
+		return abx__error_nomem(reterr);
+	r = bind_tcp(listener, ip, port);
+	if (r < 0) {
+		close_listener(listener);
+		return abx__error_errno(reterr,
+					r == UV_EADDRINUSE ? ABX_EEXISTS
+					: r == UV_EINVAL   ? ABX_EINVAL
+							   : ABX_EIO,
+					-r, "listen on %s port %u", ip, port);
+	}
+	if (ret_port)
+		*ret_port = bound_port(listener);
+	return ABX_OK;
+}
+
+/* A socket file is removed when nobody answers on it. */
+static int clear_stale(const struct sockaddr_un *addr, abx_error **reterr)
+{
+	ABX_CLEANUP(abx__closep) int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	struct stat st;
+
+	if (fd < 0)
+		return abx__error_errno(reterr, ABX_EIO, errno, "socket");
+	if (lstat(addr->sun_path, &st) < 0)
+		return ABX_OK;
+	if (!S_ISSOCK(st.st_mode))
+		return abx__error_set(reterr, ABX_EEXISTS,
+				      "%s exists and is not a socket", addr->sun_path);
+	if (connect(fd, (const struct sockaddr *)addr, sizeof(*addr)) == 0)
+		return abx__error_set(reterr, ABX_EEXISTS,
+				      "%s: somebody listens there already",
+				      addr->sun_path);
+	if (errno != ECONNREFUSED)
+		return abx__error_errno(reterr, ABX_EIO, errno, "try %s", addr->sun_path);
+	if (unlink(addr->sun_path) < 0 && errno != ENOENT)
+		return abx__error_errno(reterr, ABX_EIO, errno, "remove the stale %s",
+					addr->sun_path);
+	return ABX_OK;
+}
+
+/* Bound and with its mode set, but not listening yet, so nobody gets in before the mode
+ * holds. */
+static int bind_unix(const char *path, unsigned mode, int *ret_fd, struct stat *ret_st,
+		     abx_error **reterr)
+{
+	ABX_CLEANUP(abx__closep) int fd = -1;
+	struct sockaddr_un addr = { .sun_family = AF_UNIX };
+	int r;
+
+	if (strlen(path) >= sizeof(addr.sun_path))
+		return abx__error_set(
+			reterr, ABX_EINVAL,
+			"%s: longer than the %zu bytes a socket's path may have", path,
+			sizeof(addr.sun_path) - 1);
+	memcpy(addr.sun_path, path, strlen(path));
+	r = clear_stale(&addr, reterr);
+	if (r < 0)
+		return r;
+	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (fd < 0)
+		return abx__error_errno(reterr, ABX_EIO, errno, "socket");
+	if (bind(fd, (const struct sockaddr *)&addr, sizeof(addr)) < 0)
+		return abx__error_errno(reterr,
+					errno == EADDRINUSE ? ABX_EEXISTS : ABX_EIO,
+					errno, "bind %s", path);
+	if (chmod(path, mode) < 0 || lstat(path, ret_st) < 0) {
+		r = abx__error_errno(reterr, ABX_EIO, errno, "set the mode of %s", path);
+		unlink(path);
+		return r;
+	}
+	*ret_fd = abx_take_fd(fd);
+	return ABX_OK;
+}
+
+int abx__http_server_listen_unix(abx__http_server *server, const char *path,
+				 unsigned mode, abx_error **reterr)
+{
+	ABX_CLEANUP(abx__closep) int fd = -1;
+	struct listener *listener;
+	struct stat st;
+	int r;
+
+	r = bind_unix(path, mode, &fd, &st, reterr);
+	if (r < 0)
+		return r;
+	listener = new_listener(server, true);
+	if (!listener)
+		return abx__error_nomem(reterr);
+	listener->path = abx__strdup(path);
+	listener->dev = st.st_dev;
+	listener->ino = st.st_ino;
+	r = listener->path ? uv_pipe_open(&listener->io.pipe, fd) : UV_ENOMEM;
+	if (r == 0) {
+		fd = -1;
+		r = start_listener(listener);
+	}
+	if (r < 0) {
+		close_listener(listener);
+		return abx__error_errno(reterr, r == UV_ENOMEM ? ABX_ENOMEM : ABX_EIO, -r,
+					"listen on %s", path);
+	}
+	return ABX_OK;
+}
+
+int abx__http_server_listen_fd(abx__http_server *server, int fd, abx_error **reterr)
+{
+	struct sockaddr_storage addr;
+	socklen_t len = sizeof(addr);
+	struct listener *listener;
+	int r;
+
+	if (getsockname(fd, (struct sockaddr *)&addr, &len) < 0)
+		return abx__error_errno(reterr, ABX_EINVAL, errno,
+					"listen on descriptor %d", fd);
+	listener = new_listener(server, addr.ss_family == AF_UNIX);
+	if (!listener)
+		return abx__error_nomem(reterr);
+	r = listener->is_unix ? uv_pipe_open(&listener->io.pipe, fd)
+			      : uv_tcp_open(&listener->io.tcp, fd);
+	if (r == 0)
+		r = start_listener(listener);
+	if (r < 0) {
+		close_listener(listener);
+		return abx__error_errno(reterr, ABX_EIO, -r, "listen on descriptor %d",
+					fd);
+	}
+	return ABX_OK;
+}
+
+/* ---- the server ---- */
+
+int abx__http_server_new(const abx__http_server_options *opts, abx__http_server **ret,
+			 abx_error **reterr)
+{
+	abx__http_server *server;
+
+	if (!opts || !opts->loop || !opts->on_request)
+		return abx__error_set(reterr, ABX_EINVAL,
+				      "a server needs a loop and a handler");
+	server = abx__calloc(1, sizeof(*server));
+	if (!server)
+		return abx__error_nomem(reterr);
+	server->opts = *opts;
+	if (!server->opts.idle_timeout_ms)
+		server->opts.idle_timeout_ms = 640 * 1000;
+	if (!server->opts.head_timeout_ms)
+		server->opts.head_timeout_ms = 30 * 1000;
+	if (!server->opts.max_connections)
+		server->opts.max_connections = 10000;
+	if (!server->opts.read_chunk_bytes)
+		server->opts.read_chunk_bytes = (size_t)64 << 10;
+	server->kicks_tail = &server->kicks;
+	uv_idle_init(opts->loop, &server->idle); /* neither can fail */
+	uv_timer_init(opts->loop, &server->sweep);
+	server->idle.data = server->sweep.data = server;
+	server->handles = 2;
+	*ret = server;
+	return ABX_OK;
+}
+
+void abx__http_server_close(abx__http_server *server, void (*done)(void *userdata),
+			    void *userdata)
+{
+	struct listener *listener = server->listeners;
+
+	server->closing = true;
+	server->closed = done;
+	server->closed_userdata = userdata;
+	while (listener) {
+		struct listener *next = listener->next;
+
+		close_listener(listener);
+		listener = next;
+	}
+	server->listeners = NULL;
+	for (abx__http_link *link = server->links; link; link = link->next)
+		abx__http_link_abort(link);
+	uv_close((uv_handle_t *)&server->idle, own_handle_closed);
+	uv_close((uv_handle_t *)&server->sweep, own_handle_closed);
+}
+
+const char *abx__http_server_date(abx__http_server *server)
+{
+	time_t now = (time_t)(abx__wall_ms() / 1000);
+	struct tm tm;
+
+	if (now != server->date_at) {
+		server->date_at = now;
+		gmtime_r(&now, &tm);
+		/* The C locale's names, as a program that calls setlocale() must not
+		 * change them. */
+		static const char days[] = "SunMonTueWedThuFriSat";
+		static const char months[] = "JanFebMarAprMayJunJulAugSepOctNovDec";
+
+		snprintf(server->date, sizeof(server->date),
+			 "%.3s, %02d %.3s %04d %02d:%02d:%02d GMT", days + tm.tm_wday * 3,
+			 tm.tm_mday % 100, months + tm.tm_mon * 3,
+			 (tm.tm_year + 1900) % 10000, tm.tm_hour % 100, tm.tm_min % 100,
+			 tm.tm_sec % 100);
+	}
+	return server->date;
+}
