@@ -98,14 +98,16 @@ class Field:
 
 
 class Document:
-    def __init__(self, path):
+    def __init__(self, path, model):
         self.path = path
+        self.model = model
         self.file = os.path.basename(path)
         self.base = os.path.splitext(self.file)[0]
         with open(path, encoding="utf-8") as stream:
             self.yaml = yaml.safe_load(stream)
         self.prefix = self.yaml["info"].get("x-prefix", "")
         self.nodes = self.yaml["components"]["schemas"]
+        self.enums = {}  # of their own names: C name to values
         self.schemas = {}  # in order of definition: an object comes before those that hold arrays of it
         self.includes = set()
 
@@ -114,7 +116,7 @@ class Model:
     def __init__(self, paths):
         self.documents = {}
         for path in paths:
-            doc = Document(path)
+            doc = Document(path, self)
             self.documents[doc.file] = doc
 
     # ---- references ----
@@ -223,6 +225,7 @@ class Model:
                     doc.includes.add(target.base)
                 return field
             outer = self.absolute(target, outer)
+            self.named_enum(doc, target, name, field)
         outer = self.merged(doc, outer, where)
         field.node = outer
         if outer.get("type") == "array":
@@ -234,10 +237,20 @@ class Model:
             self.type_of(doc, owner, key, field, outer, where, above)
         return field
 
+    def named_enum(self, doc, target, name, field):
+        """A schema that is an enum gives its name to all fields that refer to it."""
+        if "enum" not in target.nodes[name]:
+            return
+        field.enum_c = "abx__m_" + target.prefix + snake(name)
+        target.enums[field.enum_c] = target.nodes[name]["enum"]
+        if target is not doc:
+            doc.includes.add(target.base)
+
     def type_of(self, doc, owner, key, field, node, where, above):
         if "$ref" in node:
             target, name = self.resolve(doc, node["$ref"])
             if not self.is_struct(target, target.nodes[name]):
+                self.named_enum(doc, target, name, field)
                 return self.type_of(target, owner, key, field, target.nodes[name], where, above)
             field.type = "OBJECT"
             field.object = self.schema(target, name, target.nodes[name], above)
@@ -254,7 +267,7 @@ class Model:
             field.type = "ANY"
         elif kind == "string" and "enum" in node:
             field.type = "ENUM"
-            field.enum_c = "abx__m_%s%s_%s" % (doc.prefix, snake(owner), snake(key))
+            field.enum_c = field.enum_c or "abx__m_%s%s_%s" % (doc.prefix, snake(owner), snake(key))
         elif kind == "string" and node.get("format") == "password":
             field.type = "SECRET"
         elif kind == "string" and node.get("format") in FORMATS:
@@ -283,24 +296,36 @@ C_TYPES = {"STRING": "char *", "SECRET": "abx__secret *", "BOOL": "bool ", "INT3
 PRESENCE = ("BOOL", "INT32", "INT64", "NUMBER")
 
 
-def enum_constants(field):
+def enum_constants(enum_c, values):
     used = set()
-    for value in field.item["enum"]:
+    for value in values:
         name = re.sub(r"[^A-Z0-9]+", "_", snake(value).upper()) or "EMPTY"
         if name in used:
-            raise Refused("%s: two values become %s" % (field.enum_c, name))
+            raise Refused("%s: two values become %s" % (enum_c, name))
         used.add(name)
-        yield "%s_%s" % (field.enum_c.upper(), name), value
+        yield "%s_%s" % (enum_c.upper(), name), value
+
+
+def enum_text(enum_c, values):
+    out = ["enum %s {" % enum_c]
+    out += ["\t%s = %d," % (constant, number) for number, (constant, _) in enumerate(enum_constants(enum_c, values), 1)]
+    return "\n".join(out) + "\n};\n"
+
+
+def enum_names(enum_c, values):
+    return "static const char *const %s_names[] = { %s, NULL };" % (enum_c, ", ".join(c_string(v) for v in values))
+
+
+def own_enums(schema):
+    """Enums that belong to a field of this struct alone."""
+    return [field for field in schema.fields if field.type == "ENUM" and
+            not any(field.enum_c in doc.enums for doc in schema.doc.model.documents.values())]
 
 
 def struct_text(schema):
     out = []
-    for field in schema.fields:
-        if field.type == "ENUM":
-            out.append("enum %s {" % field.enum_c)
-            for number, (constant, _) in enumerate(enum_constants(field), 1):
-                out.append("\t%s = %d," % (constant, number))
-            out.append("};")
+    for field in own_enums(schema):
+        out.append(enum_text(field.enum_c, field.item["enum"]).rstrip())
     out.append("typedef struct %s {" % schema.c)
     for field in schema.fields:
         if field.type == "ENUM":
@@ -410,10 +435,8 @@ def field_text(schema, field):
 
 def table_text(schema):
     out = []
-    for field in schema.fields:
-        if field.type == "ENUM":
-            names = ", ".join(c_string(value) for _, value in enum_constants(field))
-            out.append("static const char *const %s_names[] = { %s, NULL };" % (field.enum_c, names))
+    for field in own_enums(schema):
+        out.append(enum_names(field.enum_c, field.item["enum"]))
     if schema.fields:
         out.append("static const abx__schema_field %s_fields[] = {" % schema.c)
         out += [field_text(schema, field) for field in schema.fields]
@@ -435,6 +458,7 @@ def header_text(doc):
     out = [NOTICE % ("api/" + doc.file), "#ifndef %s\n#define %s\n" % (guard, guard)]
     out += ['#include "model/gen/%s.h"\n' % name for name in sorted(doc.includes)]
     out.append('#include "model/schema.h"\n\n')
+    out += [enum_text(*enum) + "\n" for enum in doc.enums.items()]
     out += [struct_text(schema) + "\n" for schema in doc.schemas.values()]
     out.append("#endif\n")
     return "".join(out)
@@ -442,6 +466,9 @@ def header_text(doc):
 
 def source_text(doc):
     out = [NOTICE % ("api/" + doc.file), '#include "model/gen/%s.h"\n\n' % doc.base]
+    used = {field.enum_c: field.item["enum"] for schema in doc.schemas.values() for field in schema.fields
+            if field.type == "ENUM" and field not in own_enums(schema)}
+    out += [enum_names(*enum) + "\n" for enum in used.items()]
     out += [table_text(schema) + "\n" for schema in doc.schemas.values()]
     return "".join(out)
 
@@ -524,13 +551,12 @@ def bundled(model, doc):
             ref = node.get("$ref")
             if isinstance(ref, str) and not ref.startswith("#"):
                 target, name = model.resolve(doc, ref)
-                node["$ref"] = "#/components/schemas/" + name
-                if name not in result["components"]["schemas"]:
+                copied = target.base.capitalize() + name if name in doc.nodes else name
+                node["$ref"] = "#/components/schemas/" + copied
+                if copied not in result["components"]["schemas"]:
                     copy = json.loads(json.dumps(model.absolute(target, target.nodes[name]), default=str))
-                    result["components"]["schemas"][name] = copy
+                    result["components"]["schemas"][copied] = copy
                     pending.append(copy)
-                elif name in doc.nodes:
-                    raise Refused("%s: %s is in both files" % (doc.file, name))
             pending += [value for value in node.values() if isinstance(value, (dict, list))]
     return json.dumps(result, separators=(",", ":"), ensure_ascii=True)
 

@@ -194,7 +194,7 @@ Test(model_schema, defaults_are_those_of_the_contract)
 	cr_assert(group->has_enabled);
 	cr_assert_eq(group->min_replicas, 0);
 	cr_assert_not(group->has_max_replicas);
-	cr_assert_eq(group->scale_up_policy->mode, ABX__M_SCALE_UP_POLICY_MODE_DEFAULT);
+	cr_assert_eq(group->scale_up_policy->mode, ABX__M_SCALE_UP_MODE_DEFAULT);
 	cr_assert_eq(group->scale_up_policy->cooldown_seconds, 30);
 	cr_assert_eq(group->scale_up_policy->idle_threshold_seconds, 30);
 	cr_assert_eq(group->scale_up_policy->idle_zero_quiet_window_seconds, 300);
