@@ -52,7 +52,9 @@ static int check(const char *s, const abx__address *address, abx_error **reterr)
 			reterr, ABX_EINVAL,
 			"address \"%.200s\": the image behind \"//\" is empty", s);
 	r = abx__image_ref_check(address->image, reterr);
-	return r < 0 ? abx__error_prefix(reterr, "address \"%.200s\"", s) : r;
+	if (r < 0)
+		abx__error_prefix(reterr, "address \"%.200s\"", s);
+	return r;
 }
 
 int abx__address_parse(const char *s, abx__address *ret, abx_error **reterr)

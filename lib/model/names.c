@@ -129,7 +129,9 @@ static int resource(json_object *list, const char *list_name, const char *name,
 		return abx__error_nomem(reterr);
 	r = milli ? abx__quantity_milli(text, ret, reterr)
 		  : abx__quantity_bytes(text, ret, reterr);
-	return r < 0 ? abx__error_prefix(reterr, "%s.%s", list_name, name) : r;
+	if (r < 0)
+		abx__error_prefix(reterr, "%s.%s", list_name, name);
+	return r;
 }
 
 int abx__resources_shape(json_object *resources, int64_t *ret_cpu_milli,
