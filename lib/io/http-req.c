@@ -65,7 +65,7 @@ static void give_back_memory(abx__http_link *link, const struct cursor *in)
 
 	if (in->len == 0) {
 		abx__buf_done(&link->in);
-		abx__buf_done(&link->out);
+		abx__buf_done(&link->out.pending);
 	}
 	if (link->is_bulk) {
 		link->is_bulk = false;
@@ -201,14 +201,14 @@ static bool step_exchange(abx__http_link *link, struct cursor *in)
 {
 	abx__http_req *req = &link->req;
 
-	if (link->broken) {
+	if (link->out.broken) {
 		abx__http_link_abort(link);
 		return false;
 	}
 	if (req->res == RES_ENDED) {
 		abx__http_link_flush(link);
-		if (link->broken || abx__http_link_queued(link) > 0)
-			return link->broken;
+		if (link->out.broken || abx__http_link_queued(link) > 0)
+			return link->out.broken;
 		finish_exchange(link, in);
 		return true;
 	}
@@ -229,7 +229,7 @@ static bool step_raw(abx__http_link *link, struct cursor *in)
 	size_t len = in->len;
 	const char *piece = in->data;
 
-	if (link->broken) {
+	if (link->out.broken) {
 		abx__http_link_abort(link);
 		return false;
 	}
@@ -285,7 +285,7 @@ static bool step(abx__http_link *link, struct cursor *in)
 		return step_discard(link, in);
 	case LINK_LINGER:
 		link->lingered += in->len;
-		if (link->lingered > LINGER_MOST || link->broken)
+		if (link->lingered > LINGER_MOST || link->out.broken)
 			abx__http_link_abort(link);
 		break;
 	case LINK_CLOSING:

@@ -1,10 +1,6 @@
 /*
- * http-res.c - the answer side of the server: heads, framing, and the way of bytes into
- * the kernel.
- *
- * Small pieces gather in `out` and leave together when the frame ends, so a small answer
- * is one write of head and body. Large ones are offered to the kernel at once; only what
- * it does not take is copied and queued.
+ * http-res.c - the answer side of the server: heads and framing. How bytes reach the
+ * kernel is outq.c's.
  */
 #include <http_parser.h>
 #include <stdio.h>
@@ -14,130 +10,33 @@
 #include "base/alloc.h"
 #include "io/http-server-priv.h"
 
-/* A queued write. What libuv sends is [data of ours][the caller's, by reference][tail].
- */
-struct outgoing {
-	uv_write_t req; /* first */
-	abx__http_link *link;
-	void (*done)(void *userdata);
-	void *userdata;
-	char data[];
-};
-
 size_t abx__http_link_queued(const abx__http_link *link)
 {
-	return link->out.len + uv_stream_get_write_queue_size(&link->io.stream);
-}
-
-static void write_cb(uv_write_t *uv_req, int status)
-{
-	struct outgoing *o = (struct outgoing *)uv_req;
-	abx__http_link *link = o->link;
-	void (*done)(void *) = o->done;
-	void *userdata = o->userdata;
-
-	abx__free(o);
-	if (done)
-		done(userdata);
-	if (link->state == LINK_CLOSING)
-		return;
-	if (status < 0)
-		link->broken = true;
-	link->write_since =
-		abx__http_link_queued(link) > 0 ? uv_now(link->server->opts.loop) : 0;
-	abx__http_link_run(link);
-}
-
-static int queue_write(abx__http_link *link, struct outgoing *o, const uv_buf_t *bufs,
-		       unsigned n)
-{
-	o->link = link;
-	if (uv_write(&o->req, &link->io.stream, bufs, n, write_cb) < 0) {
-		abx__free(o);
-		link->broken = true;
-		abx__http_link_kick(link);
-		return ABX_EIO;
-	}
-	if (uv_stream_get_write_queue_size(&link->io.stream) > 0)
-		abx__http_link_write_queued(link);
-	if (link->req.drain && abx__http_link_queued(link) > link->req.drain_low)
-		link->req.drain_due = true;
-	return ABX_OK;
-}
-
-/* Offers the pieces to the kernel; copies and queues what it does not take. */
-static int send_now(abx__http_link *link, const uv_buf_t *bufs, unsigned n)
-{
-	size_t total = 0, skip, at = 0;
-	struct outgoing *o;
-	uv_buf_t rest;
-	int sent;
-
-	for (unsigned i = 0; i < n; i++)
-		total += bufs[i].len;
-	sent = uv_try_write(&link->io.stream, bufs, n);
-	if (sent < 0 && sent != UV_EAGAIN) {
-		link->broken = true;
-		abx__http_link_kick(link);
-		return ABX_EIO;
-	}
-	skip = sent > 0 ? (size_t)sent : 0;
-	if (skip == total)
-		return ABX_OK;
-	o = abx__calloc(1, sizeof(*o) + total - skip);
-	if (!o) {
-		link->broken = true; /* a part is out, so there is no way on */
-		abx__http_link_kick(link);
-		return ABX_ENOMEM;
-	}
-	for (unsigned i = 0; i < n; i++) {
-		size_t from = skip < bufs[i].len ? skip : bufs[i].len;
-
-		memcpy(o->data + at, bufs[i].base + from, bufs[i].len - from);
-		at += bufs[i].len - from;
-		skip -= from;
-	}
-	rest = uv_buf_init(o->data, (unsigned)at);
-	return queue_write(link, o, &rest, 1);
+	return abx__outq_queued(&link->out);
 }
 
 static bool is_dead(const abx__http_link *link)
 {
-	return link->broken || link->state == LINK_CLOSING;
+	return link->out.broken || link->state == LINK_CLOSING;
+}
+
+/* What a write leaves to do: watch a peer that does not take it, call `drain` later, meet
+ * an error. */
+static void after_write(abx__http_link *link)
+{
+	if (uv_stream_get_write_queue_size(&link->io.stream) > 0)
+		abx__http_link_write_queued(link);
+	if (link->req.drain && abx__http_link_queued(link) > link->req.drain_low)
+		link->req.drain_due = true;
+	abx__http_link_kick(link);
 }
 
 void abx__http_link_flush(abx__http_link *link)
 {
-	uv_buf_t buf;
-
-	if (link->out.len == 0 || is_dead(link))
+	if (link->out.pending.len == 0 || is_dead(link))
 		return;
-	buf = uv_buf_init(link->out.data, (unsigned)link->out.len);
-	send_now(link, &buf, 1);
-	abx__buf_clear(&link->out);
-}
-
-/* `prefix` (short) and `data`, together with what waits in `out`; then `tail`. */
-static int send_piece(abx__http_link *link, const void *data, size_t len,
-		      const char *tail)
-{
-	uv_buf_t bufs[3];
-	int r;
-
-	if (len <= OUT_COALESCE) {
-		r = abx__buf_add(&link->out, data, len);
-		if (r == ABX_OK)
-			r = abx__buf_adds(&link->out, tail);
-		if (r == ABX_OK && link->out.len >= OUT_MOST)
-			abx__http_link_flush(link);
-		return r;
-	}
-	bufs[0] = uv_buf_init(link->out.data, (unsigned)link->out.len);
-	bufs[1] = uv_buf_init((char *)data, (unsigned)len);
-	bufs[2] = uv_buf_init((char *)tail, (unsigned)strlen(tail));
-	r = send_now(link, bufs, *tail ? 3 : 2);
-	abx__buf_clear(&link->out);
-	return r;
+	abx__outq_flush(&link->out);
+	after_write(link);
 }
 
 static void shutdown_cb(uv_shutdown_t *req, int status)
@@ -148,7 +47,7 @@ static void shutdown_cb(uv_shutdown_t *req, int status)
 		return;
 	link->shut_done = true;
 	if (status < 0)
-		link->broken = true;
+		link->out.broken = true;
 	abx__http_link_run(link);
 }
 
@@ -159,7 +58,7 @@ void abx__http_link_shut(abx__http_link *link)
 	link->shut = true;
 	link->shutdown.data = link;
 	if (uv_shutdown(&link->shutdown, &link->io.stream, shutdown_cb) < 0) {
-		link->broken = true;
+		link->out.broken = true;
 		abx__http_link_kick(link);
 	}
 }
@@ -177,7 +76,7 @@ void abx__http_link_refuse(abx__http_link *link, int status, const char *why)
 {
 	int r;
 
-	r = abx__buf_addf(&link->out,
+	r = abx__outq_put(&link->out,
 			  "HTTP/1.1 %d %s\r\nDate: %s\r\nContent-Type: text/plain\r\n"
 			  "Content-Length: %zu\r\nConnection: close\r\n\r\n%s\n",
 			  status, reason_of(status), abx__http_server_date(link->server),
@@ -195,7 +94,7 @@ void abx__http_link_refuse(abx__http_link *link, int status, const char *why)
 
 int abx__http_res_continue(abx__http_req *req)
 {
-	return abx__buf_adds(&req->link->out, "HTTP/1.1 100 Continue\r\n\r\n");
+	return abx__outq_put(&req->link->out, "HTTP/1.1 100 Continue\r\n\r\n");
 }
 
 int abx__http_res_header(abx__http_req *req, const char *name, const char *value)
@@ -231,7 +130,7 @@ int abx__http_res_interim(abx__http_req *req, int status)
 		return req->res != RES_NONE ? ABX_ESTATE : ABX_EINVAL;
 	if (req->head.minor >
 	    0) { /* RFC 9110 section 15.2: never to an HTTP/1.0 client */
-		r = abx__buf_addf(&link->out, "HTTP/1.1 %d %s\r\n%s\r\n", status,
+		r = abx__outq_put(&link->out, "HTTP/1.1 %d %s\r\n%s\r\n", status,
 				  reason_of(status), abx__buf_str(&req->fields));
 		if (r < 0)
 			return r;
@@ -263,7 +162,7 @@ static enum res_kind kind_for(const abx__http_req *req, int status, int64_t leng
 static int put_head(abx__http_req *req, int status, int64_t length,
 		    const char *content_type)
 {
-	abx__buf *out = &req->link->out;
+	abx__buf *out = &req->link->out.pending;
 	bool keep;
 	int r;
 
@@ -296,7 +195,7 @@ static int put_head(abx__http_req *req, int status, int64_t length,
 static int begin(abx__http_req *req, int status, int64_t length, const char *content_type)
 {
 	abx__http_link *link = req->link;
-	size_t before = link->out.len;
+	size_t before = link->out.pending.len;
 	int r;
 
 	if (is_dead(link))
@@ -309,7 +208,7 @@ static int begin(abx__http_req *req, int status, int64_t length, const char *con
 		return ABX_EINVAL;
 	r = put_head(req, status, length, content_type);
 	if (r < 0) {
-		link->out.len = before;
+		link->out.pending.len = before;
 		return r;
 	}
 	abx__buf_done(&req->fields);
@@ -347,7 +246,7 @@ int abx__http_res_send(abx__http_req *req, int status, const char *content_type,
 	if (r < 0)
 		return r;
 	if (req->kind == RES_LENGTH && len > 0) {
-		r = send_piece(req->link, data, len, "");
+		r = abx__outq_write(&req->link->out, data, len, "");
 		if (r < 0) {
 			abx__http_res_abort(req);
 			return r;
@@ -373,64 +272,48 @@ static int admit(abx__http_req *req, size_t len)
 	return 1;
 }
 
-static int put_chunk_head(abx__http_req *req, size_t len)
+/* The chunk's head, if there is one; *ret_tail is what goes behind the data. */
+static int put_chunk_head(abx__http_req *req, size_t len, const char **ret_tail)
 {
-	if (req->kind != RES_CHUNKED)
-		return ABX_OK;
-	return abx__buf_addf(&req->link->out, "%zx\r\n", len);
+	*ret_tail = req->kind == RES_CHUNKED ? "\r\n" : "";
+	return req->kind == RES_CHUNKED ? abx__outq_put(&req->link->out, "%zx\r\n", len)
+					: ABX_OK;
 }
 
 int abx__http_res_write(abx__http_req *req, const void *data, size_t len)
 {
-	abx__http_link *link = req->link;
+	const char *tail;
 	int r;
 
 	r = admit(req, len);
 	if (r <= 0)
 		return r;
-	r = put_chunk_head(req, len);
+	r = put_chunk_head(req, len, &tail);
 	if (r == ABX_OK)
-		r = send_piece(link, data, len, req->kind == RES_CHUNKED ? "\r\n" : "");
-	if (r == ABX_ENOMEM) { /* framing may be half out */
-		link->broken = true;
-	} else if (req->drain && abx__http_link_queued(link) > req->drain_low) {
-		req->drain_due = true;
-	}
-	abx__http_link_kick(link);
+		r = abx__outq_write(&req->link->out, data, len, tail);
+	if (r < 0)
+		req->link->out.broken = true; /* the framing may be half out */
+	after_write(req->link);
 	return r;
 }
 
 int abx__http_res_write_ref(abx__http_req *req, const void *data, size_t len,
 			    void (*done)(void *userdata), void *userdata)
 {
-	abx__http_link *link = req->link;
-	struct outgoing *o;
-	uv_buf_t bufs[3];
-	unsigned n = 0;
+	const char *tail = "";
 	int r, sends;
 
 	sends = admit(req, len);
 	if (sends < 0)
 		return sends;
-	r = sends ? put_chunk_head(req, len) : ABX_OK;
-	o = r == ABX_OK ? abx__calloc(1, sizeof(*o) + link->out.len + 1) : NULL;
-	if (!o) {
-		link->broken = true;
-		abx__http_link_kick(link);
-		return ABX_ENOMEM;
-	}
-	o->done = done;
-	o->userdata = userdata;
-	if (link->out.len > 0)
-		memcpy(o->data, link->out.data, link->out.len);
-	/* An empty piece is fine: `done` comes in its turn. */
-	bufs[n++] = uv_buf_init(o->data, (unsigned)link->out.len);
-	if (sends)
-		bufs[n++] = uv_buf_init((char *)data, (unsigned)len);
-	if (sends && req->kind == RES_CHUNKED)
-		bufs[n++] = uv_buf_init((char *)"\r\n", 2);
-	abx__buf_clear(&link->out);
-	return queue_write(link, o, bufs, n);
+	r = sends ? put_chunk_head(req, len, &tail) : ABX_OK;
+	if (r == ABX_OK)
+		r = abx__outq_write_ref(&req->link->out, data, sends ? len : 0, tail,
+					done, userdata);
+	if (r < 0)
+		req->link->out.broken = true;
+	after_write(req->link);
+	return r;
 }
 
 int abx__http_res_end(abx__http_req *req)
@@ -446,7 +329,7 @@ int abx__http_res_end(abx__http_req *req)
 		return ABX_ESTATE;
 	}
 	if (req->kind == RES_CHUNKED)
-		r = abx__buf_adds(&req->link->out, "0\r\n\r\n");
+		r = abx__outq_put(&req->link->out, "0\r\n\r\n");
 	if (r < 0) {
 		abx__http_res_abort(req);
 		return r;

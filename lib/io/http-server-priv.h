@@ -24,15 +24,13 @@
 #include "io/http-body.h"
 #include "io/http-head.h"
 #include "io/http-server.h"
+#include "io/outq.h"
 
 #define READ_SMALL ((size_t)16 << 10) /* heads and short bodies */
-#define OUT_COALESCE \
-	((size_t)4 << 10)           /* pieces up to this are copied and leave together */
-#define OUT_MOST ((size_t)64 << 10) /* then they leave at once */
-#define PIPELINE_MOST \
-	((size_t)64 << 10) /* bytes of later requests kept while one is answered */
-#define DISCARD_MOST \
-	((size_t)64 << 10) /* an unread body up to this does not cost the connection */
+/* Bytes of later requests kept while one is answered. */
+#define PIPELINE_MOST ((size_t)64 << 10)
+/* An unread body up to this does not cost the connection. */
+#define DISCARD_MOST ((size_t)64 << 10)
 #define LINGER_MS 2000
 #define LINGER_MOST ((uint64_t)16 << 20)
 
@@ -41,8 +39,8 @@ enum link_state {
 	LINK_EXCHANGE,
 	LINK_RAW,     /* hijacked */
 	LINK_DISCARD, /* answered; the rest of a short body is skipped */
-	LINK_LINGER,  /* answered, sending side shut; reading on so that the answer is not
-			 lost in a reset */
+	LINK_LINGER,  /* answered, sending side shut; reading on so that the answer
+			 is not lost in a reset */
 	LINK_CLOSING,
 };
 
@@ -105,10 +103,9 @@ struct abx__http_link {
 	bool eof;     /* LINK_RAW: the peer has ended its side */
 	bool shut;    /* our side is shut down, or about to be */
 	bool shut_done;
-	bool broken;    /* a write failed */
 	abx__buf in;    /* read and not yet taken */
 	size_t scanned; /* of a head that is not whole */
-	abx__buf out;   /* to be written with what comes next, or when the frame ends */
+	abx__outq out;
 	uint64_t deadline;    /* of the present state, in loop time; 0: none */
 	uint64_t write_since; /* the send queue last moved then; 0: it is empty */
 	size_t write_left;

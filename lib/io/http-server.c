@@ -209,7 +209,7 @@ static void link_closed(uv_handle_t *handle)
 		server->read_small = NULL;
 	}
 	abx__buf_done(&link->in);
-	abx__buf_done(&link->out);
+	abx__outq_done(&link->out);
 	abx__free(link);
 	server->handles--;
 	maybe_free(server);
@@ -237,6 +237,16 @@ void abx__http_link_abort(abx__http_link *link)
 	uv_close(&link->io.handle, link_closed);
 }
 
+/* A queued write has ended. */
+static void write_moved(void *userdata)
+{
+	abx__http_link *link = userdata;
+	bool more = uv_stream_get_write_queue_size(&link->io.stream) > 0;
+
+	link->write_since = more ? uv_now(link->server->opts.loop) : 0;
+	abx__http_link_run(link);
+}
+
 static void dropped(uv_handle_t *handle)
 {
 	abx__http_link *link = (abx__http_link *)handle;
@@ -258,6 +268,7 @@ static abx__http_link *new_link(abx__http_server *server, bool is_unix)
 	link->server = server;
 	link->is_unix = is_unix;
 	link->req.link = link;
+	abx__outq_init(&link->out, &link->io.stream, write_moved, link);
 	link->in.cap = ABX__HTTP_HEAD_MAX + PIPELINE_MOST +
 		       2 * server->opts.read_chunk_bytes + READ_SMALL;
 	if (is_unix)

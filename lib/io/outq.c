@@ -1,0 +1,181 @@
+/*
+ * outq.c - see outq.h.
+ */
+#include "io/outq.h"
+
+#include <string.h>
+
+#include "base/alloc.h"
+#include <agentbox/error.h>
+
+#define COALESCE ((size_t)4 << 10)     /* pieces up to this are gathered */
+#define GATHER_MOST ((size_t)64 << 10) /* then they leave */
+
+/* A queued write. What libuv sends is [data of ours][the caller's, by reference][tail].
+ */
+struct outgoing {
+	uv_write_t req; /* first */
+	abx__outq *q;
+	void (*done)(void *userdata);
+	void *userdata;
+	char data[];
+};
+
+void abx__outq_init(abx__outq *q, uv_stream_t *stream, void (*moved)(void *userdata),
+		    void *userdata)
+{
+	memset(q, 0, sizeof(*q));
+	q->stream = stream;
+	q->moved = moved;
+	q->userdata = userdata;
+}
+
+void abx__outq_done(abx__outq *q)
+{
+	abx__buf_done(&q->pending);
+}
+
+size_t abx__outq_queued(const abx__outq *q)
+{
+	return q->broken ? 0 : q->pending.len + uv_stream_get_write_queue_size(q->stream);
+}
+
+static int broke(abx__outq *q, int code)
+{
+	q->broken = true;
+	abx__buf_done(&q->pending);
+	return code;
+}
+
+static void write_cb(uv_write_t *req, int status)
+{
+	struct outgoing *o = (struct outgoing *)req;
+	abx__outq *q = o->q;
+	void (*done)(void *) = o->done;
+	void *userdata = o->userdata;
+
+	abx__free(o);
+	if (done)
+		done(userdata);
+	if (uv_is_closing((const uv_handle_t *)q->stream))
+		return;
+	if (status < 0)
+		broke(q, ABX_EIO);
+	q->moved(q->userdata);
+}
+
+static int submit(abx__outq *q, struct outgoing *o, const uv_buf_t *bufs, unsigned n)
+{
+	o->q = q;
+	if (uv_write(&o->req, q->stream, bufs, n, write_cb) == 0)
+		return ABX_OK;
+	abx__free(o);
+	return broke(q, ABX_EIO);
+}
+
+/* Offers the pieces to the kernel; copies and queues what it does not take. */
+static int send_now(abx__outq *q, const uv_buf_t *bufs, unsigned n)
+{
+	size_t total = 0, skip, at = 0;
+	struct outgoing *o;
+	uv_buf_t rest;
+	int sent;
+
+	for (unsigned i = 0; i < n; i++)
+		total += bufs[i].len;
+	sent = uv_try_write(q->stream, bufs, n);
+	if (sent < 0 && sent != UV_EAGAIN)
+		return broke(q, ABX_EIO);
+	skip = sent > 0 ? (size_t)sent : 0;
+	if (skip == total)
+		return ABX_OK;
+	o = abx__malloc(sizeof(*o) + total - skip);
+	if (!o)
+		return broke(q,
+			     ABX_ENOMEM); /* a part may be out, so there is no way on */
+	o->done = NULL;
+	for (unsigned i = 0; i < n; i++) {
+		size_t from = skip < bufs[i].len ? skip : bufs[i].len;
+
+		if (bufs[i].len > from)
+			memcpy(o->data + at, bufs[i].base + from, bufs[i].len - from);
+		at += bufs[i].len - from;
+		skip -= from;
+	}
+	rest = uv_buf_init(o->data, (unsigned)at);
+	return submit(q, o, &rest, 1);
+}
+
+void abx__outq_flush(abx__outq *q)
+{
+	uv_buf_t buf;
+
+	if (q->pending.len == 0 || q->broken || uv_is_closing((uv_handle_t *)q->stream))
+		return;
+	buf = uv_buf_init(q->pending.data, (unsigned)q->pending.len);
+	send_now(q, &buf, 1);
+	abx__buf_clear(&q->pending);
+}
+
+int abx__outq_put(abx__outq *q, const char *fmt, ...)
+{
+	va_list ap;
+	int r;
+
+	if (q->broken)
+		return ABX_EIO;
+	va_start(ap, fmt);
+	r = abx__buf_vaddf(&q->pending, fmt, ap);
+	va_end(ap);
+	return r;
+}
+
+int abx__outq_write(abx__outq *q, const void *data, size_t len, const char *tail)
+{
+	uv_buf_t bufs[3];
+	int r;
+
+	if (q->broken)
+		return ABX_EIO;
+	if (len <= COALESCE) {
+		r = abx__buf_add(&q->pending, data, len);
+		if (r == ABX_OK && *tail)
+			r = abx__buf_adds(&q->pending, tail);
+		if (r < 0)
+			return broke(q, r);
+		if (q->pending.len >= GATHER_MOST)
+			abx__outq_flush(q);
+		return q->broken ? ABX_EIO : ABX_OK;
+	}
+	bufs[0] = uv_buf_init(q->pending.data, (unsigned)q->pending.len);
+	bufs[1] = uv_buf_init((char *)data, (unsigned)len);
+	bufs[2] = uv_buf_init((char *)tail, (unsigned)strlen(tail));
+	r = send_now(q, q->pending.len > 0 ? bufs : bufs + 1,
+		     (q->pending.len > 0) + 1 + (*tail != '\0'));
+	abx__buf_clear(&q->pending);
+	return r;
+}
+
+int abx__outq_write_ref(abx__outq *q, const void *data, size_t len, const char *tail,
+			void (*done)(void *userdata), void *userdata)
+{
+	size_t before = q->pending.len;
+	struct outgoing *o;
+	uv_buf_t bufs[3];
+
+	if (q->broken)
+		return ABX_EIO;
+	o = abx__malloc(sizeof(*o) + before);
+	if (!o)
+		return broke(q, ABX_ENOMEM);
+	o->done = done;
+	o->userdata = userdata;
+	if (before > 0)
+		memcpy(o->data, q->pending.data, before);
+	abx__buf_clear(&q->pending);
+	/* An empty piece is fine: `done` comes in its turn. */
+	bufs[0] = uv_buf_init(o->data, (unsigned)before);
+	bufs[1] = uv_buf_init((char *)data, (unsigned)len);
+	bufs[2] = uv_buf_init((char *)tail, (unsigned)strlen(tail));
+	return submit(q, o, bufs, *tail ? 3 : 2);
+}

@@ -1,0 +1,46 @@
+/*
+ * outq.h - the way of bytes into a stream: small pieces gather and leave together, large
+ * ones are offered to the kernel at once, and only what it does not take is copied and
+ * queued.
+ *
+ * A queue that has met an error is broken: it takes and drops everything from then on.
+ * The stream must outlive it up to its close callback; abx__outq_done() belongs there.
+ */
+#ifndef ABX_IO_OUTQ_H
+#define ABX_IO_OUTQ_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include <uv.h>
+
+#include "base/buf.h"
+
+typedef struct abx__outq {
+	uv_stream_t *stream;
+	abx__buf pending; /* leaves with what comes next, or at the flush */
+	bool broken;
+	/* Runs from the loop when a queued write has ended (well, or the queue is now
+	   broken). Not while the stream is closing. */
+	void (*moved)(void *userdata);
+	void *userdata;
+} abx__outq;
+
+void abx__outq_init(abx__outq *q, uv_stream_t *stream, void (*moved)(void *userdata),
+		    void *userdata);
+void abx__outq_done(abx__outq *q);
+/* Bytes not yet in the kernel. */
+size_t abx__outq_queued(const abx__outq *q);
+/* Sends `data`, then the short `tail`; copies. ABX_EIO and ABX_ENOMEM: the queue is
+ * broken. */
+int abx__outq_write(abx__outq *q, const void *data, size_t len, const char *tail);
+/* As above without copying `data`: `done` runs once, later. When the call fails it does
+ * not run. */
+int abx__outq_write_ref(abx__outq *q, const void *data, size_t len, const char *tail,
+			void (*done)(void *userdata), void *userdata);
+/* Small text that waits for the next write or flush. */
+int abx__outq_put(abx__outq *q, const char *fmt, ...)
+	__attribute__((format(printf, 2, 3)));
+void abx__outq_flush(abx__outq *q);
+
+#endif
