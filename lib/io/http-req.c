@@ -34,7 +34,7 @@ void abx__http_req_done(abx__http_req *req)
 	req->link = link;
 }
 
-static void start_exchange(abx__http_link *link)
+static void start_exchange(abx__http_link *link, size_t ahead)
 {
 	abx__http_req *req = &link->req;
 
@@ -49,7 +49,9 @@ static void start_exchange(abx__http_link *link)
 	req->live = true;
 	link->state = LINK_EXCHANGE;
 	link->deadline = 0;
+	link->ahead = ahead;
 	link->server->opts.on_request(req, link->server->opts.userdata);
+	link->ahead = 0;
 }
 
 static void begin_linger(abx__http_link *link)
@@ -142,7 +144,7 @@ static bool step_head(abx__http_link *link, struct cursor *in)
 	else if (r < 0)
 		abx__http_link_abort(link);
 	else
-		start_exchange(link);
+		start_exchange(link, in->len);
 	return true;
 }
 
@@ -506,6 +508,11 @@ int64_t abx__http_req_content_length(const abx__http_req *req)
 	if (req->head.chunked)
 		return -1;
 	return req->head.content_length > 0 ? req->head.content_length : 0;
+}
+
+bool abx__http_req_is_buffered(const abx__http_req *req)
+{
+	return req->link->ahead > 0 || req->link->in.len > 0;
 }
 
 bool abx__http_req_is_upgrade(const abx__http_req *req)

@@ -104,6 +104,7 @@ struct abx__http_link {
 	bool shut;    /* our side is shut down, or about to be */
 	bool shut_done;
 	abx__buf in;    /* read and not yet taken */
+	size_t ahead;   /* while on_request runs: bytes behind the head */
 	size_t scanned; /* of a head that is not whole */
 	abx__outq out;
 	uint64_t deadline;    /* of the present state, in loop time; 0: none */

@@ -15,6 +15,8 @@
  * ambiguous), head over a cap (431), a method or transfer coding nobody knows (501, 400),
  * HTTP/2 prior knowledge (400), a head that comes too slowly (408).
  *
+ * The program must ignore SIGPIPE: libuv writes without MSG_NOSIGNAL.
+ *
  * Threads: everything on the loop's thread. Memory: a request's strings live until its
  * `closed` callback returned.
  */
@@ -81,6 +83,9 @@ bool abx__http_req_header_has(const abx__http_req *req, const char *name,
 bool abx__http_req_has_body(const abx__http_req *req);
 int64_t
 abx__http_req_content_length(const abx__http_req *req); /* -1: chunked; 0: no body */
+/* Have bytes of the body (or of what follows) come already? Then reading delivers some
+ * within this turn. */
+bool abx__http_req_is_buffered(const abx__http_req *req);
 bool abx__http_req_is_upgrade(const abx__http_req *req);
 bool abx__http_req_is_unix(const abx__http_req *req); /* came over a Unix socket */
 uv_loop_t *abx__http_req_loop(const abx__http_req *req);

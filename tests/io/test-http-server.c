@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <netinet/in.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -52,6 +53,7 @@ static void start_with(struct fixture *f, abx__http_server_options opts)
 	ABX_CLEANUP(abx__error_freep) abx_error *err = NULL;
 	struct sockaddr_in addr = { .sin_family = AF_INET };
 
+	signal(SIGPIPE, SIG_IGN);
 	uv_loop_init(&f->loop);
 	opts.loop = &f->loop;
 	opts.userdata = f;
