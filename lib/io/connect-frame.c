@@ -9,7 +9,8 @@
 
 static size_t head_length(const uint8_t head[ABX__CONNECT_HEAD_LEN])
 {
-	return (size_t)head[1] << 24 | (size_t)head[2] << 16 | (size_t)head[3] << 8 | head[4];
+	return (size_t)head[1] << 24 | (size_t)head[2] << 16 | (size_t)head[3] << 8 |
+	       head[4];
 }
 
 static void put_length(uint8_t *head, size_t len)
@@ -26,7 +27,8 @@ void abx__connect_parser_done(abx__connect_parser *parser)
 	parser->head_len = 0;
 }
 
-/* Takes what is there of one message; 1 when it was delivered, 0 when more bytes are needed. */
+/* Takes what is there of one message; 1 when it was delivered, 0 when more bytes are
+ * needed. */
 static int take_message(abx__connect_parser *parser, const char **data, size_t *len,
 			abx__connect_frame_fn on_frame, void *userdata)
 {
@@ -70,7 +72,8 @@ int abx__connect_parser_feed(abx__connect_parser *parser, const char *data, size
 {
 	int r = 1;
 
-	/* A message without payload needs no bytes behind its head, hence the test of the result. */
+	/* A message without payload needs no bytes behind its head, hence the test of the
+	 * result. */
 	while (r > 0 && (len > 0 || parser->head_len == ABX__CONNECT_HEAD_LEN))
 		r = take_message(parser, &data, &len, on_frame, userdata);
 	return r < 0 ? r : ABX_OK;
