@@ -1,0 +1,271 @@
+/*
+ * files-post.c - POST /files: the ferry between the connection and the worker that
+ * writes.
+ *
+ * Two buffers take turns: the loop fills one while the worker empties the other; when
+ * both are full the connection is not read. A small body that came whole is written
+ * without a worker.
+ */
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/alloc.h"
+#include "base/cleanup.h"
+#include "base/str.h"
+#include "envd/answer.h"
+#include "envd/auth.h"
+#include "envd/envd.h"
+#include "envd/files.h"
+#include "envd/path.h"
+#include "envd/upload.h"
+
+#define BUFFER_BYTES ((size_t)256 << 10)
+#define SMALL_BYTES ((size_t)64 << 10)
+
+struct post {
+	abx__http_req *req; /* NULL once the exchange is over */
+	uv_work_t work;
+	abx__upload upload;
+	abx__buf filling, writing;
+	bool is_working;
+	bool is_paused;
+	bool has_ended;   /* the body came to its end */
+	bool is_finished; /* the worker has seen the end, or all failed */
+	bool is_broken;   /* the body did not */
+};
+
+static void free_post(struct post *post)
+{
+	abx__upload_done(&post->upload);
+	abx__buf_done(&post->filling);
+	abx__buf_done(&post->writing);
+	abx__free(post);
+}
+
+static void on_closed(abx__http_req *req, bool answered, void *userdata)
+{
+	struct post *post = userdata;
+
+	(void)req;
+	(void)answered;
+	post->req = NULL;
+	if (!post->is_working)
+		free_post(post);
+}
+
+static void answer(struct post *post)
+{
+	post->is_finished = true;
+	if (post->upload.status)
+		abx__answer_error(post->req, post->upload.status, "%s",
+				  abx_error_message(post->upload.err));
+	else
+		/* The reference sets no JSON type, and clients do not ask for one. */
+		abx__answer_json_take(post->req, 200, "text/plain; charset=utf-8",
+				      abx__upload_answer(&post->upload));
+}
+
+static void write_out(struct post *post)
+{
+	if (post->writing.len)
+		abx__upload_feed(&post->upload, post->writing.data, post->writing.len);
+	abx__buf_clear(&post->writing);
+	if (post->is_finished)
+		abx__upload_finish(&post->upload);
+}
+
+static void run_write(uv_work_t *work)
+{
+	write_out(work->data);
+}
+
+static void after_write(uv_work_t *work, int status);
+
+/* Hands what was filled to the worker; the last piece together with the end. */
+static void start_write(struct post *post)
+{
+	abx__buf swap = post->writing;
+
+	post->writing = post->filling;
+	post->filling = swap;
+	post->is_finished = post->has_ended;
+	post->is_working = true;
+	uv_queue_work(abx__http_req_loop(post->req), &post->work, run_write, after_write);
+}
+
+static void after_write(uv_work_t *work, int status)
+{
+	struct post *post = work->data;
+
+	(void)status;
+	post->is_working = false;
+	if (!post->req) {
+		free_post(post);
+		return;
+	}
+	if (post->is_broken)
+		return; /* answered already; on_closed() frees */
+	if (post->upload.status || post->is_finished) {
+		answer(post);
+		return;
+	}
+	if (post->filling.len >= SMALL_BYTES || post->has_ended)
+		start_write(post);
+	if (post->is_paused) {
+		post->is_paused = false;
+		abx__http_req_resume(post->req);
+	}
+}
+
+static void on_body_end(struct post *post)
+{
+	bool is_small = post->filling.len <= SMALL_BYTES && !post->upload.is_saving &&
+			post->upload.count == 0;
+
+	post->has_ended = true;
+	if (post->is_working)
+		return;
+	if (!is_small) {
+		start_write(post);
+		return;
+	}
+	post->writing = post->filling;
+	post->filling = (abx__buf){ 0 };
+	post->is_finished = true;
+	write_out(post);
+	answer(post);
+}
+
+static void on_body_broken(struct post *post, int r)
+{
+	post->is_broken = true;
+	post->is_finished = true;
+	if (r == ABX_EPROTO)
+		abx__answer_error(post->req, 400, "the request body is broken");
+}
+
+static void on_body(abx__http_req *req, const char *data, size_t len, int r,
+		    void *userdata)
+{
+	struct post *post = userdata;
+
+	if (post->is_finished)
+		return;
+	if (r == ABX_OK && data)
+		r = abx__buf_add(&post->filling, data, len);
+	else if (r == ABX_OK)
+		on_body_end(post);
+	if (r == ABX_ENOMEM) {
+		post->is_broken = true;
+		post->is_finished = true;
+		abx__answer_error(req, 500, "out of memory");
+		return;
+	}
+	if (r < 0) {
+		on_body_broken(post, r);
+		return;
+	}
+	if (!data || post->filling.len < BUFFER_BYTES)
+		return;
+	if (!post->is_working) {
+		start_write(post);
+	} else {
+		post->is_paused = true;
+		abx__http_req_pause(req);
+	}
+}
+
+/* ---- the request's head ---- */
+
+static bool type_is(const char *type, const char *want)
+{
+	size_t len = strlen(want);
+
+	return type && strncasecmp(type, want, len) == 0 &&
+	       (type[len] == '\0' || strchr("; \t", type[len]));
+}
+
+/* What cannot be honoured yet is refused, so that nobody believes it was. */
+static bool check_features(abx__http_req *req)
+{
+	const char *encoding = abx__http_req_header(req, "Content-Encoding"), *name,
+		   *value;
+
+	if (encoding && *encoding && strcasecmp(encoding, "identity") != 0) {
+		bool gzip = strcasecmp(encoding, "gzip") == 0;
+
+		abx__answer_error(req, gzip ? 501 : 400,
+				  gzip ? "gzip request bodies are not supported yet"
+				       : "unsupported content encoding: %.64s",
+				  encoding);
+		return false;
+	}
+	for (size_t i = 0; abx__http_req_header_at(req, i, &name, &value); i++)
+		if (strncasecmp(name, "X-Metadata-", 11) == 0) {
+			abx__answer_error(req, 501, "file metadata is not supported yet");
+			return false;
+		}
+	return true;
+}
+
+static bool check_type(abx__http_req *req, const char *type, const char *given)
+{
+	if (type_is(type, "multipart/form-data"))
+		return true;
+	if (!type_is(type, "application/octet-stream"))
+		abx__answer_error(req, 400, "unsupported content type: %.128s",
+				  type ? type : "");
+	else if (!given || !*given)
+		abx__answer_error(req, 400,
+				  "path query parameter is required for raw body upload");
+	else
+		return true;
+	return false;
+}
+
+/* Takes `user` and `path` over. */
+static void start(abx__http_req *req, abx__user *user, const char *workdir, char *path,
+		  const char *type)
+{
+	ABX_CLEANUP(abx__error_freep) abx_error *err = NULL;
+	struct post *post = abx__calloc(1, sizeof(*post));
+
+	if (!post) {
+		abx__free(path);
+		abx__answer_error(req, 500, "out of memory");
+		return;
+	}
+	if (abx__upload_init(&post->upload, user, workdir, path,
+			     type_is(type, "multipart/form-data") ? type : NULL,
+			     abx__http_req_content_length(req), &err) < 0) {
+		abx__answer_error(req, abx_error_code(err) == ABX_EINVAL ? 400 : 500,
+				  "%s", abx_error_message(err));
+		free_post(post);
+		return;
+	}
+	post->req = req;
+	post->work.data = post;
+	abx__http_req_on_closed(req, on_closed, post);
+	abx__http_req_read(req, on_body, post);
+}
+
+void abx__files_handle_post(struct abx__envd *envd, abx__http_req *req)
+{
+	ABX_CLEANUP(abx__user_done) abx__user user = { 0 };
+	ABX_CLEANUP(abx__freep) char *given = NULL;
+	ABX_CLEANUP(abx__error_freep) abx_error *err = NULL;
+	const char *type = abx__http_req_header(req, "Content-Type");
+	char *path = NULL;
+
+	if (!abx__auth_check_file_token(envd, req) ||
+	    !abx__files_find_user(envd, req, &user) || !check_features(req) ||
+	    !abx__files_read_path(req, &given) || !check_type(req, type, given))
+		return;
+	if (given && *given &&
+	    abx__path_resolve(given, &user, envd->default_workdir, &path, &err) < 0) {
+		abx__answer_error(req, 400, "%s", abx_error_message(err));
+		return;
+	}
+	start(req, &user, envd->default_workdir, path, type);
+}
