@@ -1,0 +1,407 @@
+/*
+ * cgroup.c - one cgroup a Pod, agentbox-<tag>/<pod>, in every hierarchy that limits
+ * something.
+ *
+ * podd makes the groups itself and its children step into them before they start crun,
+ * which runs with its own cgroup handling off: half of crun's time went there, and
+ * Debian's crun refuses hybrid hosts. v1 (also hybrid) and v2.
+ */
+#include "engine/podd/podd.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/buf.h"
+#include "base/error.h"
+#include "base/str.h"
+
+#define PIDS_MAX "4096"
+#define CPU_PERIOD_US 100000
+
+static int write_file(const char *folder, const char *file, const char *text)
+{
+	char path[PATH_MAX];
+	int fd, r;
+
+	if (snprintf(path, sizeof(path), "%s/%s", folder, file) >= (int)sizeof(path))
+		return -ENAMETOOLONG;
+	fd = open(path, O_WRONLY | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	r = write(fd, text, strlen(text)) < 0 ? -errno : 0;
+	close(fd);
+	return r;
+}
+
+static int write_number(const char *folder, const char *file, uint64_t n)
+{
+	char text[24];
+
+	snprintf(text, sizeof(text), "%llu", (unsigned long long)n);
+	return write_file(folder, file, text);
+}
+
+static char *read_file(const char *folder, const char *file)
+{
+	char path[PATH_MAX];
+
+	if (snprintf(path, sizeof(path), "%s/%s", folder, file) >= (int)sizeof(path))
+		return NULL;
+	return abx__fs_read(AT_FDCWD, path, (size_t)4 << 20, NULL);
+}
+
+/* ---- finding the hierarchies ---- */
+
+static bool has_option(const char *options, const char *name)
+{
+	size_t len = strlen(name);
+
+	for (const char *p = options; p; p = strchr(p, ',')) {
+		p += *p == ',';
+		if (strncmp(p, name, len) == 0 &&
+		    (p[len] == ',' || p[len] == '\0' || p[len] == '\n'))
+			return true;
+	}
+	return false;
+}
+
+static int add_hierarchy(struct podd *podd, const char *mount_point, bool v2,
+			 const char *options)
+{
+	struct cgroups *g = &podd->cgroups;
+	char *base;
+
+	if (g->count == ABX__CGROUP_MAX)
+		return ABX_OK;
+	base = abx__strf("%s/agentbox-%s", mount_point, podd->tag);
+	if (!base)
+		return ABX_ENOMEM;
+	g->at[g->count].base = base;
+	g->at[g->count].cpu = v2 || has_option(options, "cpu");
+	g->at[g->count].memory = v2 || has_option(options, "memory");
+	g->at[g->count].pids = v2 || has_option(options, "pids");
+	g->count++;
+	return ABX_OK;
+}
+
+/* A line of mountinfo: "... MOUNT_POINT OPTIONS [optional...] - TYPE SOURCE
+ * SUPER_OPTIONS". */
+static int read_mount_line(struct podd *podd, char *line)
+{
+	char *point, *dash = strstr(line, " - "), *type, *super, *save = line;
+
+	if (!dash)
+		return ABX_OK;
+	*dash = '\0';
+	type = dash + 3;
+	for (int i = 0; i < 4; i++) {
+		save = strchr(save, ' ');
+		if (!save)
+			return ABX_OK;
+		save++;
+	}
+	point = save;
+	point[strcspn(point, " ")] = '\0';
+	super = strchr(type, ' ');
+	super = super ? strchr(super + 1, ' ') : NULL;
+	if (!super || strncmp(point, "/sys/fs/cgroup", 14) != 0)
+		return ABX_OK;
+	super++;
+	if (strncmp(type, "cgroup2 ", 8) == 0) {
+		if (strcmp(point, "/sys/fs/cgroup") == 0) {
+			podd->cgroups.v2 = true;
+			return add_hierarchy(podd, point, true, "");
+		}
+		podd->hybrid = true;
+		return ABX_OK;
+	}
+	if (strncmp(type, "cgroup ", 7) != 0)
+		return ABX_OK;
+	if (has_option(super, "cpu") || has_option(super, "memory") ||
+	    has_option(super, "pids") || has_option(super, "freezer"))
+		return add_hierarchy(podd, point, false, super);
+	return ABX_OK;
+}
+
+static void enable_controllers(const char *folder)
+{
+	static const char *const names[] = { "+cpu", "+memory", "+pids" };
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		write_file(folder, "cgroup.subtree_control", names[i]);
+}
+
+int abx__cgroups_open(struct podd *podd, abx_error **reterr)
+{
+	struct cgroups *g = &podd->cgroups;
+	char *text =
+		abx__fs_read(AT_FDCWD, "/proc/self/mountinfo", (size_t)1 << 20, NULL);
+	bool cpu = false, memory = false, pids = false;
+	int r = ABX_OK;
+
+	if (!text)
+		return abx__error_errno(reterr, ABX_EIO, errno, "/proc/self/mountinfo");
+	for (char *line = text, *end; r == ABX_OK && line && *line; line = end) {
+		end = strchr(line, '\n');
+		if (end)
+			*end++ = '\0';
+		r = read_mount_line(podd, line);
+	}
+	abx__free(text);
+	if (r < 0)
+		return abx__error_nomem(reterr);
+	if (g->v2)
+		enable_controllers("/sys/fs/cgroup");
+	for (size_t i = 0; i < g->count; i++) {
+		if (mkdir(g->at[i].base, 0755) < 0 && errno != EEXIST)
+			return abx__error_errno(reterr, ABX_EIO, errno, "cgroup %s",
+						g->at[i].base);
+		if (g->v2)
+			enable_controllers(g->at[i].base);
+		cpu |= g->at[i].cpu;
+		memory |= g->at[i].memory;
+		pids |= g->at[i].pids;
+	}
+	for (size_t i = 0; i < g->count; i++)
+		if (g->at[i].pids || (!pids && i == 0)) {
+			g->at[i].processes = true;
+			break;
+		}
+	if (!cpu || !memory || !pids)
+		abx__log_warn(podd->log,
+			      "limits will not all hold: a cgroup controller is missing",
+			      "cpu=%d memory=%d pids=%d", cpu, memory, pids);
+	return ABX_OK;
+}
+
+void abx__cgroups_close(struct podd *podd)
+{
+	for (size_t i = 0; i < podd->cgroups.count; i++)
+		abx__free(podd->cgroups.at[i].base);
+	podd->cgroups.count = 0;
+}
+
+/* ---- a Pod's groups ---- */
+
+static int group_path(struct podd *podd, size_t i, const char *key, char path[PATH_MAX])
+{
+	return snprintf(path, PATH_MAX, "%s/%s", podd->cgroups.at[i].base, key) < PATH_MAX
+		       ? 0
+		       : -ENAMETOOLONG;
+}
+
+static int limit_v1(const char *path, bool cpu, bool memory, bool pids,
+		    const abx__spec_container *c)
+{
+	int r = 0;
+
+	if (cpu && c->cpu_milli) {
+		r = write_number(path, "cpu.cfs_period_us", CPU_PERIOD_US);
+		if (r == 0)
+			r = write_number(path, "cpu.cfs_quota_us",
+					 (uint64_t)c->cpu_milli * CPU_PERIOD_US / 1000);
+	}
+	if (r == 0 && cpu && c->cpu_request_milli)
+		r = write_number(path, "cpu.shares",
+				 (uint64_t)c->cpu_request_milli * 1024 / 1000);
+	if (r == 0 && memory && c->memory_bytes) {
+		r = write_number(path, "memory.limit_in_bytes", c->memory_bytes);
+		/* Absent without swap accounting; then there is no swap to limit either.
+		 */
+		if (r == 0 && write_number(path, "memory.memsw.limit_in_bytes",
+					   c->memory_bytes) < 0)
+			write_number(path, "memory.swappiness", 0);
+	}
+	if (r == 0 && pids)
+		r = write_file(path, "pids.max", PIDS_MAX);
+	return r;
+}
+
+static int limit_v2(const char *path, const abx__spec_container *c)
+{
+	char text[64];
+	int r = 0;
+
+	if (c->cpu_milli) {
+		snprintf(text, sizeof(text), "%lld %d",
+			 (long long)c->cpu_milli * CPU_PERIOD_US / 1000, CPU_PERIOD_US);
+		r = write_file(path, "cpu.max", text);
+	}
+	if (r == 0 && c->cpu_request_milli) {
+		int64_t weight = 1 + c->cpu_request_milli * 39 / 1000;
+
+		r = write_number(path, "cpu.weight",
+				 (uint64_t)(weight > 10000 ? 10000 : weight));
+	}
+	if (r == 0 && c->memory_bytes) {
+		r = write_number(path, "memory.max", c->memory_bytes);
+		if (r == 0)
+			write_number(path, "memory.swap.max", 0);
+	}
+	if (r == 0)
+		r = write_file(path, "pids.max", PIDS_MAX);
+	return r;
+}
+
+int abx__cgroup_make(struct podd *podd, const char *key, const abx__spec_container *c,
+		     abx_error **reterr)
+{
+	struct cgroups *g = &podd->cgroups;
+
+	for (size_t i = 0; i < g->count; i++) {
+		char path[PATH_MAX];
+		int r = group_path(podd, i, key, path);
+
+		if (r == 0 && mkdir(path, 0755) < 0 && errno != EEXIST)
+			r = -errno;
+		if (r == 0)
+			r = g->v2 ? limit_v2(path, c)
+				  : limit_v1(path, g->at[i].cpu, g->at[i].memory,
+					     g->at[i].pids, c);
+		if (r < 0)
+			return abx__error_errno(reterr, ABX_EIO, -r,
+						"limits of cgroup %s", path);
+	}
+	return ABX_OK;
+}
+
+int abx__cgroup_enter(struct podd *podd, const char *key)
+{
+	for (size_t i = 0; i < podd->cgroups.count; i++) {
+		char path[PATH_MAX];
+		int r = group_path(podd, i, key, path);
+
+		if (r == 0)
+			r = write_file(path, "cgroup.procs", "0");
+		if (r < 0) {
+			errno = -r;
+			return ABX_EIO;
+		}
+	}
+	return ABX_OK;
+}
+
+static char *processes(struct podd *podd, const char *key)
+{
+	for (size_t i = 0; i < podd->cgroups.count; i++) {
+		char path[PATH_MAX];
+
+		if (podd->cgroups.at[i].processes && group_path(podd, i, key, path) == 0)
+			return read_file(path, "cgroup.procs");
+	}
+	return NULL;
+}
+
+void abx__cgroup_kill(struct podd *podd, const char *key)
+{
+	char *text = processes(podd, key);
+
+	for (char *line = text, *end; line && *line; line = end) {
+		uint64_t pid;
+
+		end = strchr(line, '\n');
+		if (!end)
+			break;
+		*end++ = '\0';
+		if (abx__parse_u64(line, 2, INT_MAX, &pid) == ABX_OK)
+			kill((pid_t)pid, SIGKILL);
+	}
+	abx__free(text);
+}
+
+bool abx__cgroup_is_empty(struct podd *podd, const char *key)
+{
+	char *text = processes(podd, key);
+	bool empty = !text || !*text;
+
+	abx__free(text);
+	return empty;
+}
+
+static void remove_tree(const char *path, int depth)
+{
+	DIR *d;
+	struct dirent *e;
+
+	if (rmdir(path) == 0 || errno == ENOENT || depth > 16)
+		return;
+	d = opendir(path);
+	while (d && (e = readdir(d))) {
+		char sub[PATH_MAX];
+
+		if (e->d_type == DT_DIR && e->d_name[0] != '.' &&
+		    snprintf(sub, sizeof(sub), "%s/%s", path, e->d_name) <
+			    (int)sizeof(sub))
+			remove_tree(sub, depth + 1);
+	}
+	if (d)
+		closedir(d);
+	rmdir(path);
+}
+
+void abx__cgroup_remove(struct podd *podd, const char *key)
+{
+	for (size_t i = 0; i < podd->cgroups.count; i++) {
+		char path[PATH_MAX];
+
+		if (group_path(podd, i, key, path) == 0)
+			remove_tree(path, 0);
+	}
+}
+
+static struct pod *pod_of_key(struct podd *podd, const char *key)
+{
+	struct pod *pod = NULL;
+
+	HASH_FIND_STR(podd->pods, key, pod);
+	return pod;
+}
+
+void abx__cgroup_sweep(struct podd *podd)
+{
+	for (size_t i = 0; i < podd->cgroups.count; i++) {
+		DIR *d = opendir(podd->cgroups.at[i].base);
+		struct dirent *e;
+
+		while (d && (e = readdir(d))) {
+			if (e->d_type != DT_DIR || e->d_name[0] == '.' ||
+			    pod_of_key(podd, e->d_name))
+				continue;
+			abx__cgroup_kill(podd, e->d_name);
+			abx__cgroup_remove(podd, e->d_name);
+		}
+		if (d)
+			closedir(d);
+	}
+}
+
+uint64_t abx__cgroup_oom_kills(struct podd *podd, const char *key)
+{
+	for (size_t i = 0; i < podd->cgroups.count; i++) {
+		char path[PATH_MAX], *text, *at;
+		uint64_t n = 0;
+
+		if (!podd->cgroups.at[i].memory || group_path(podd, i, key, path) < 0)
+			continue;
+		text = read_file(path, podd->cgroups.v2 ? "memory.events"
+							: "memory.oom_control");
+		at = text ? strstr(text, "oom_kill ") : NULL;
+		if (at) {
+			at += strlen("oom_kill ");
+			at[strcspn(at, "\n")] = '\0';
+			if (abx__parse_u64(at, 0, UINT64_MAX, &n) < 0)
+				n = 0;
+		}
+		abx__free(text);
+		return n;
+	}
+	return 0;
+}

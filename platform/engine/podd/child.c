@@ -1,0 +1,46 @@
+/*
+ * child.c - podd's children by pid. podd is a subreaper, so a container's init becomes
+ * its child when crun is gone.
+ */
+#include "engine/podd/podd.h"
+
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+void abx__child_add(struct podd *podd, struct child *child)
+{
+	HASH_ADD_INT(podd->children, pid, child);
+}
+
+void abx__child_forget(struct podd *podd, struct child *child)
+{
+	struct child *found;
+
+	if (!child->pid)
+		return;
+	HASH_FIND_INT(podd->children, &child->pid, found);
+	if (found == child)
+		HASH_DEL(podd->children, child);
+	child->pid = 0;
+}
+
+pid_t abx__child_fork(void)
+{
+	pid_t parent = getpid();
+	pid_t pid = fork();
+
+	if (pid != 0)
+		return pid;
+	signal(SIGCHLD, SIG_DFL);
+	signal(SIGTERM, SIG_DFL);
+	signal(SIGINT, SIG_DFL);
+	signal(SIGPIPE, SIG_DFL);
+	/* What podd did not finish it must not leave running. The flag does not pass to a
+	 * container's init. */
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (getppid() != parent)
+		_exit(1);
+	return 0;
+}
