@@ -104,6 +104,8 @@ static int parse(const char *s, int64_t *ret_ms)
 			return r;
 	} while (*s);
 	total = total / NS_IN_MS + (total % NS_IN_MS != 0);
+	if (total > INT64_MAX / NS_IN_MS)
+		return ABX_EINVAL;
 	*ret_ms = negative ? -total : total;
 	return ABX_OK;
 }
