@@ -1,0 +1,302 @@
+/*
+ * src/abx/args.c - reading a command line.
+ *
+ * One table names every flag, what it takes and which commands know it.
+ * getopt_long_only() reads them wherever they stand, with one dash or two, up to "--";
+ * cli_args_check() then refuses those the command does not know.
+ */
+#include <ctype.h>
+#include <errno.h>
+#include <getopt.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli.h"
+
+enum flag_kind { FLAG_SWITCH, FLAG_VALUE, FLAG_LIST };
+
+struct flag {
+	const char *name;
+	char letter;
+	enum flag_kind kind;
+	size_t offset; /* of the bool, the pointer or the array in struct cli_args */
+	size_t count_offset; /* FLAG_LIST: of its count */
+	unsigned commands;
+	const char *value;
+	const char *text;
+};
+
+#define AT(field) offsetof(struct cli_args, field)
+#define MAKES (CLI_CREATE | CLI_RUN)
+#define STARTS (CLI_RUN | CLI_EXEC)
+#define SHOWS (CLI_ANY & ~(CLI_RUN | CLI_EXEC | CLI_CP | CLI_HELP))
+
+static const struct flag flags[] = {
+	{ "template", 't', FLAG_VALUE, AT(template_id), 0, MAKES, "NAME",
+	  "env to take a sandbox from: [CLUSTER::]NAME[//IMAGE]; default for run: base" },
+	{ "image", 0, FLAG_VALUE, AT(image), 0, MAKES, "IMAGE",
+	  "container image instead of the env's own" },
+	{ "env", 'e', FLAG_LIST, AT(env_vars), AT(n_env_vars), MAKES | CLI_EXEC,
+	  "KEY=VALUE", "a variable for the processes in the sandbox; repeatable" },
+	{ "metadata", 'm', FLAG_LIST, AT(metadata), AT(n_metadata), MAKES, "KEY=VALUE",
+	  "kept with the sandbox; repeatable" },
+	{ "timeout", 0, FLAG_VALUE, AT(timeout), 0, MAKES | CLI_EXEC, "TIME",
+	  "create: idle time the sandbox lives; run, exec: time the command may take. "
+	  "90, 30s, 5m, 1h" },
+	{ "user", 'u', FLAG_VALUE, AT(user), 0, STARTS | CLI_CP | CLI_LS, "NAME",
+	  "account in the sandbox" },
+	{ "cwd", 0, FLAG_VALUE, AT(cwd), 0, STARTS, "PATH",
+	  "working directory of the command" },
+	{ "stdin", 'i', FLAG_SWITCH, AT(stdin_open), 0, STARTS, NULL,
+	  "pass stdin on even when it is a terminal" },
+	{ "file", 'f', FLAG_VALUE, AT(file), 0, CLI_MAKE | CLI_UPDATE, "FILE",
+	  "YAML or JSON; - is stdin" },
+	{ "replicas", 0, FLAG_VALUE, AT(replicas), 0, CLI_SCALE, "N",
+	  "Pods to keep in the pool" },
+	{ "json", 0, FLAG_SWITCH, AT(json), 0, SHOWS, NULL,
+	  "compact JSON on one line, for programs" },
+	{ "wide", 0, FLAG_SWITCH, AT(wide), 0, CLI_READ, NULL, "more columns" },
+	{ "context", 0, FLAG_VALUE, AT(context), 0, CLI_ANY, "NAME",
+	  "stored deployment to use" },
+	{ "cluster", 0, FLAG_VALUE, AT(cluster), 0, CLI_ANY, "ID",
+	  "cluster behind a console" },
+	{ "endpoint", 0, FLAG_VALUE, AT(endpoint), 0, CLI_ANY, "URL",
+	  "a console's base address" },
+	{ "cluster-api", 0, FLAG_VALUE, AT(cluster_api), 0, CLI_ANY, "URL",
+	  "one cluster's own API" },
+	{ "socket", 0, FLAG_VALUE, AT(socket_path), 0, CLI_ANY, "PATH",
+	  "Unix socket of an agentboxd" },
+	{ "state-dir", 0, FLAG_VALUE, AT(state_dir), 0, CLI_ANY, "DIR",
+	  "state directory of the local engine" },
+	{ "api-key", 0, FLAG_VALUE, AT(api_key), 0, CLI_ANY, "KEY", "credential" },
+	{ "auth-scheme", 0, FLAG_VALUE, AT(auth_scheme), 0, CLI_ANY, "NAME",
+	  "api-key or bearer" },
+	{ "version", 0, FLAG_SWITCH, AT(version), 0, CLI_ANY, NULL, "print the version" },
+	{ "help", 'h', FLAG_SWITCH, AT(help), 0, CLI_ANY, NULL, "this text" },
+};
+#define N_FLAGS (sizeof(flags) / sizeof(flags[0]))
+_Static_assert(N_FLAGS < 64, "struct cli_args.seen has a bit for each");
+
+static void flag_list(unsigned commands, char *buf, size_t size)
+{
+	size_t used = 0;
+
+	buf[0] = '\0';
+	for (size_t i = 0; i < N_FLAGS; i++) {
+		if ((flags[i].commands & commands) == 0)
+			continue;
+		int n = snprintf(buf + used, size - used, "%s--%s", used > 0 ? " " : "",
+				 flags[i].name);
+		if (n < 0 || (size_t)n >= size - used)
+			return;
+		used += (size_t)n;
+	}
+}
+
+static int fail_unknown(const char *flag, unsigned commands, const char *word)
+{
+	char known[1024], hint[1200];
+
+	flag_list(commands, known, sizeof(known));
+	snprintf(hint, sizeof(hint), "known flags%s%s: %s", word != NULL ? " of " : "",
+		 word != NULL ? word : "", known);
+	return cli_fail(hint, "unknown flag %s", flag);
+}
+
+static int take_list(struct cli_args *args, const struct flag *flag, const char *value)
+{
+	const char **list = (const char **)((char *)args + flag->offset);
+	size_t *count = (size_t *)((char *)args + flag->count_offset);
+
+	if (strchr(value, '=') == NULL || value[0] == '=')
+		return cli_fail("for example --env GREETING=hello",
+				"--%s needs %s, not \"%s\"", flag->name, flag->value,
+				value);
+	if (*count >= CLI_MAX_ENV)
+		return cli_fail(NULL, "more than %d times --%s", CLI_MAX_ENV, flag->name);
+	list[(*count)++] = value;
+	return 0;
+}
+
+static int take(struct cli_args *args, size_t index, const char *value)
+{
+	const struct flag *flag = &flags[index];
+
+	args->seen |= UINT64_C(1) << index;
+	switch (flag->kind) {
+	case FLAG_SWITCH:
+		*(bool *)((char *)args + flag->offset) = true;
+		return 0;
+	case FLAG_VALUE:
+		*(const char **)((char *)args + flag->offset) = value;
+		return 0;
+	case FLAG_LIST:
+		return take_list(args, flag, value);
+	}
+	return 0;
+}
+
+/* The tables getopt wants: long ones give 256 and their index, so that they meet no
+ * letter. */
+static void getopt_tables(struct option *longs, char *letters)
+{
+	*letters++ = ':';
+	for (size_t i = 0; i < N_FLAGS; i++) {
+		longs[i] =
+			(struct option){ flags[i].name,
+					 flags[i].kind == FLAG_SWITCH ? no_argument
+								      : required_argument,
+					 NULL, 256 + (int)i };
+		if (flags[i].letter == '\0')
+			continue;
+		*letters++ = flags[i].letter;
+		if (flags[i].kind != FLAG_SWITCH)
+			*letters++ = ':';
+	}
+	*letters = '\0';
+	longs[N_FLAGS] = (struct option){ 0 };
+}
+
+static size_t flag_index(int option)
+{
+	if (option >= 256)
+		return (size_t)(option - 256);
+	for (size_t i = 0; i < N_FLAGS; i++)
+		if (flags[i].letter == option)
+			return i;
+	return N_FLAGS;
+}
+
+static int take_words(int argc, char **argv, struct cli_args *args)
+{
+	if (argc - optind > CLI_MAX_WORDS)
+		return cli_fail(NULL, "more than %d words", CLI_MAX_WORDS);
+	for (int i = optind; i < argc; i++)
+		args->words[args->n_words++] = argv[i];
+	return 0;
+}
+
+/* getopt moves words about, so those behind "--" are counted on the line as it was. */
+static size_t words_after_dashes(int argc, char **argv)
+{
+	for (int i = 1; i < argc; i++)
+		if (strcmp(argv[i], "--") == 0)
+			return (size_t)(argc - i - 1);
+	return 0;
+}
+
+int cli_args_parse(int argc, char **argv, struct cli_args *ret)
+{
+	struct option longs[N_FLAGS + 1];
+	char letters[3 * N_FLAGS + 2];
+	size_t after = words_after_dashes(argc, argv);
+	int option;
+
+	getopt_tables(longs, letters);
+	opterr = 0;
+	while ((option = getopt_long_only(argc, argv, letters, longs, NULL)) != -1) {
+		if (option == '?')
+			return fail_unknown(argv[optind - 1], CLI_ANY, NULL);
+		if (option == ':')
+			return cli_fail(NULL, "%s needs a value", argv[optind - 1]);
+		size_t i = flag_index(option);
+		if (optarg != NULL && optarg == argv[optind - 1] && optarg[0] == '-' &&
+		    optarg[1] != '\0')
+			return cli_fail(
+				"a value that begins with a dash is written --flag=VALUE",
+				"--%s needs a value", flags[i].name);
+		int r = take(ret, i, optarg);
+		if (r != 0)
+			return r;
+	}
+	int r = take_words(argc, argv, ret);
+	if (r != 0)
+		return r;
+	ret->n_before = after <= ret->n_words ? ret->n_words - after : 0;
+	return 0;
+}
+
+int cli_args_check(const struct cli_args *args, enum cli_command_bit bit,
+		   const char *word)
+{
+	for (size_t i = 0; i < N_FLAGS; i++) {
+		char name[64];
+
+		if ((args->seen & (UINT64_C(1) << i)) == 0 ||
+		    (flags[i].commands & bit) != 0)
+			continue;
+		snprintf(name, sizeof(name), "--%s", flags[i].name);
+		return fail_unknown(name, bit, word);
+	}
+	return 0;
+}
+
+void cli_args_print_flags(unsigned commands)
+{
+	for (size_t i = 0; i < N_FLAGS; i++) {
+		char left[64];
+
+		if ((flags[i].commands & commands) == 0)
+			continue;
+		snprintf(left, sizeof(left), "--%s%s%s", flags[i].name,
+			 flags[i].value != NULL ? " " : "",
+			 flags[i].value != NULL ? flags[i].value : "");
+		if (flags[i].letter != '\0')
+			printf("  -%c, %-22s  %s\n", flags[i].letter, left,
+			       flags[i].text);
+		else
+			printf("      %-22s  %s\n", left, flags[i].text);
+	}
+}
+
+static int64_t unit_ms(const char **at)
+{
+	const char *s = *at;
+
+	if (s[0] == 'm' && s[1] == 's')
+		return (*at += 2, 1);
+	switch (*s) {
+	case '\0':
+		return 1000;
+	case 's':
+		return (*at += 1, 1000);
+	case 'm':
+		return (*at += 1, 60 * 1000);
+	case 'h':
+		return (*at += 1, 3600 * 1000);
+	default:
+		return 0;
+	}
+}
+
+int cli_args_timeout(const char *text, uint32_t *ret_ms)
+{
+	const char *at = text;
+	int64_t total = 0;
+
+	do {
+		char *end;
+
+		if (!isdigit((unsigned char)*at))
+			goto wrong;
+		errno = 0;
+		long n = strtol(at, &end, 10);
+		if (errno != 0 || n > INT_MAX)
+			goto wrong;
+		at = end;
+		int64_t unit = unit_ms(&at);
+		if (unit == 0)
+			goto wrong;
+		total += n * unit;
+	} while (*at != '\0' && total < UINT32_MAX);
+	if (total <= 0 || total >= UINT32_MAX)
+		goto wrong;
+	*ret_ms = (uint32_t)total;
+	return 0;
+wrong:
+	return cli_fail("seconds as a number, or like 30s, 5m, 1h30m; more than 0, at "
+			"most 49 days",
+			"--timeout \"%s\" is not a time", text);
+}

@@ -1,0 +1,116 @@
+/*
+ * src/abx/cli.h - what the files of abx share.
+ *
+ * abx is a user of the library like any other: only <agentbox/...> headers. Results go to
+ * stdout, all else to stderr. Every command returns the exit code; every failure has gone
+ * through cli_fail*(), which returns 1.
+ */
+#ifndef ABX_CLI_H
+#define ABX_CLI_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <agentbox/agentbox.h>
+
+/* Command words; a flag names the commands that know it by these bits. */
+enum cli_command_bit {
+	CLI_READ = 1 << 0,   /* a resource address: list or get */
+	CLI_CREATE = 1 << 1, /* create --template: a sandbox */
+	CLI_UPDATE = 1 << 2,
+	CLI_DELETE = 1 << 3,
+	CLI_SCALE = 1 << 4,
+	CLI_RUN = 1 << 5,
+	CLI_EXEC = 1 << 6,
+	CLI_CP = 1 << 7,
+	CLI_LS = 1 << 8,
+	CLI_KILL = 1 << 9,
+	CLI_WHOAMI = 1 << 10,
+	CLI_HELP = 1 << 11,
+	CLI_MAKE = 1 << 12, /* create RESOURCE -f */
+	CLI_ANY = 0xffff
+};
+
+#define CLI_MAX_WORDS 1024
+#define CLI_MAX_ENV 256
+
+/* A command line, read: every pointer is into argv. */
+struct cli_args {
+	/* where to */
+	const char *context, *cluster, *endpoint, *cluster_api, *api_key, *auth_scheme;
+	const char *socket_path, *state_dir;
+	/* what */
+	const char *file, *replicas, *template_id, *image, *timeout, *user, *cwd;
+	const char *env_vars[CLI_MAX_ENV + 1], *metadata[CLI_MAX_ENV + 1];
+	size_t n_env_vars, n_metadata;
+	bool stdin_open;
+	/* how it is shown */
+	bool json, wide, help, version;
+	/* which flags were there: one bit for each row of the flag table */
+	uint64_t seen;
+	/* the words that are no flags; `n_before` of them stood before "--" */
+	const char *words[CLI_MAX_WORDS + 1];
+	size_t n_words, n_before;
+};
+
+/* A command of the first word. */
+struct cli_command {
+	const char *word;
+	enum cli_command_bit bit;
+	int (*run)(const struct cli_args *args);
+	const char *usage; /* what follows "abx " */
+	const char *text;
+};
+
+/* args.c */
+int cli_args_parse(int argc, char **argv, struct cli_args *ret);
+int cli_args_check(const struct cli_args *args, enum cli_command_bit bit,
+		   const char *word);
+void cli_args_print_flags(unsigned commands);
+/* "90", "30s", "5m", "1h", "1h30m" to milliseconds; 0 and less are refused. */
+int cli_args_timeout(const char *text, uint32_t *ret_ms);
+
+/* output.c */
+int cli_fail(const char *hint, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
+/* Prints an error of the library, frees it; `what` goes before its message unless NULL.
+ */
+int cli_fail_error(const char *what, abx_error *err);
+
+/* connect.c */
+int cli_client(const struct cli_args *args, abx_client **ret);
+int cli_sandbox(const struct cli_args *args, const char *id, abx_client **ret_client,
+		abx_sandbox **ret);
+int cli_sandbox_create(const struct cli_args *args, abx_client *client,
+		       abx_sandbox **ret);
+/* Whether SIGINT, SIGTERM or SIGHUP came since cli_signals_catch(); its number, or 0. */
+void cli_signals_catch(abx_client *client);
+int cli_signal_caught(void);
+void cli_signals_release(void);
+
+/* the commands */
+int cmd_read(const struct cli_args *args);
+int cmd_create(const struct cli_args *args);
+int cmd_update(const struct cli_args *args);
+int cmd_delete(const struct cli_args *args);
+int cmd_scale(const struct cli_args *args);
+int cmd_whoami(const struct cli_args *args);
+int cmd_create_sandbox(const struct cli_args *args);
+int cmd_run(const struct cli_args *args);
+int cmd_exec(const struct cli_args *args);
+int cmd_cp(const struct cli_args *args);
+int cmd_ls(const struct cli_args *args);
+int cmd_kill(const struct cli_args *args);
+
+/* help.c */
+extern const struct cli_command cli_commands[];
+const struct cli_command *cli_command_find(const char *word);
+int cli_help(const struct cli_args *args);
+
+#define CLI_CLEANUP(f) __attribute__((cleanup(f)))
+void cli_client_freep(abx_client **p);
+void cli_sandbox_freep(abx_sandbox **p);
+void cli_textp(char **p);
+
+#endif

@@ -1,0 +1,171 @@
+/*
+ * src/abx/connect.c - from the flags to a client, to a sandbox; and the signals that end
+ * a wait.
+ */
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli.h"
+
+void cli_client_freep(abx_client **p)
+{
+	abx_client_free(*p);
+}
+
+void cli_sandbox_freep(abx_sandbox **p)
+{
+	abx_sandbox_free(*p);
+}
+
+void cli_textp(char **p)
+{
+	abx_free(*p);
+}
+
+int cli_client(const struct cli_args *args, abx_client **ret)
+{
+	abx_client_options opts = ABX_CLIENT_OPTIONS_INIT;
+	abx_error *err = NULL;
+
+	opts.context = args->context;
+	opts.cluster = args->cluster;
+	opts.endpoint = args->endpoint;
+	opts.cluster_api = args->cluster_api;
+	opts.api_key = args->api_key;
+	opts.auth_scheme = args->auth_scheme;
+	opts.socket_path = args->socket_path;
+	opts.state_dir = args->state_dir;
+	if (abx_client_new(&opts, ret, &err) < 0)
+		return cli_fail_error(NULL, err);
+	return 0;
+}
+
+int cli_sandbox(const struct cli_args *args, const char *id, abx_client **ret_client,
+		abx_sandbox **ret)
+{
+	abx_error *err = NULL;
+	int r;
+
+	if (*ret_client == NULL) {
+		r = cli_client(args, ret_client);
+		if (r != 0)
+			return r;
+	}
+	r = abx_sandbox_connect(*ret_client, id, NULL, ret, &err);
+	if (r == ABX_ENOTFOUND) {
+		abx_error_free(err);
+		return cli_fail("abx sandboxes lists those that run", "no sandbox \"%s\"",
+				id);
+	}
+	return r < 0 ? cli_fail_error(id, err) : 0;
+}
+
+/* ---- signals ---- */
+
+static volatile sig_atomic_t caught;
+static abx_client *woken; /* abx_client_wakeup() is async-signal-safe */
+
+static void on_signal(int number)
+{
+	caught = number;
+	if (woken != NULL)
+		abx_client_wakeup(woken);
+}
+
+static void signals_set(void (*handler)(int), int flags)
+{
+	static const int numbers[] = { SIGINT, SIGTERM, SIGHUP };
+	struct sigaction action = { .sa_handler = handler, .sa_flags = flags };
+
+	sigemptyset(&action.sa_mask);
+	for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
+		sigaction(numbers[i], &action, NULL);
+}
+
+/* The second one ends the program at once. */
+void cli_signals_catch(abx_client *client)
+{
+	caught = 0;
+	woken = client;
+	signals_set(on_signal, (int)SA_RESETHAND);
+}
+
+int cli_signal_caught(void)
+{
+	return caught;
+}
+
+void cli_signals_release(void)
+{
+	signals_set(SIG_DFL, 0);
+	woken = NULL;
+}
+
+/* ---- a new sandbox ---- */
+
+struct creation {
+	bool done;
+	int r;
+	abx_sandbox *sandbox;
+};
+
+static void on_created(void *userdata, int r, abx_sandbox *sandbox, const abx_error *err)
+{
+	struct creation *creation = userdata;
+
+	creation->done = true;
+	creation->r = r;
+	creation->sandbox = sandbox;
+	if (r < 0 && r != ABX_ECANCELED)
+		cli_fail(abx_error_hint(err), "%s", abx_error_message(err));
+}
+
+/* Waits for it; a signal cancels, and the library then kills what was made too late. */
+static void creation_wait(abx_client *client, struct creation *creation, abx_op *op)
+{
+	bool cancelled = false;
+
+	while (!creation->done) {
+		if (cli_signal_caught() != 0 && !cancelled) {
+			abx_op_cancel(op);
+			cancelled = true;
+		}
+		int r = abx_client_wait(client, ABX_NO_TIMEOUT, NULL);
+		if (r < 0 || (r == 0 && !creation->done))
+			break;
+	}
+}
+
+int cli_sandbox_create(const struct cli_args *args, abx_client *client, abx_sandbox **ret)
+{
+	abx_sandbox_options opts = ABX_SANDBOX_OPTIONS_INIT;
+	struct creation creation = { 0 };
+	abx_error *err = NULL;
+	abx_op *op = NULL;
+
+	opts.template_id = args->template_id;
+	opts.env_vars = args->n_env_vars > 0 ? args->env_vars : NULL;
+	opts.metadata = args->n_metadata > 0 ? args->metadata : NULL;
+	opts.image = args->image;
+	if (args->timeout != NULL) {
+		int r = cli_args_timeout(args->timeout, &opts.timeout_ms);
+		if (r != 0)
+			return r;
+	}
+	cli_signals_catch(client);
+	if (abx_sandbox_create_async(client, &opts, on_created, &creation, NULL, &op,
+				     &err) < 0) {
+		cli_signals_release();
+		return cli_fail_error(NULL, err);
+	}
+	creation_wait(client, &creation, op);
+	abx_op_free(op);
+	cli_signals_release();
+	if (!creation.done || creation.r == ABX_ECANCELED)
+		return cli_fail(NULL, "interrupted; no sandbox was kept");
+	if (creation.r < 0)
+		return 1;
+	*ret = creation.sandbox;
+	return 0;
+}

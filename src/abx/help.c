@@ -1,0 +1,152 @@
+/*
+ * src/abx/help.c - the table of commands and the help pages made of it.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "cli.h"
+#include "resources.h"
+
+static int help_command(const struct cli_args *args)
+{
+	return cli_help(args);
+}
+
+const struct cli_command cli_commands[] = {
+	{ "create", CLI_CREATE, cmd_create,
+	  "create --template NAME [--env KEY=VALUE]... [--image IMAGE] [--timeout TIME]\n"
+	  "       abx create envs|templates -f FILE\n"
+	  "       abx create envs NAME pools -f FILE",
+	  "Claims a sandbox and prints its id; or, with a resource word, makes what the "
+	  "file says." },
+	{ "run", CLI_RUN, cmd_run,
+	  "run [--template NAME] [--env KEY=VALUE]... -- COMMAND [ARGUMENT...]",
+	  "Claims a sandbox, runs one command in it as exec does, kills it." },
+	{ "exec", CLI_EXEC, cmd_exec,
+	  "exec ID [--env KEY=VALUE]... -- COMMAND [ARGUMENT...]",
+	  "Runs a command in a sandbox: its output, its exit code and, unless it is a "
+	  "terminal, our stdin.\n"
+	  "A single word with a blank or a shell's sign in it is a line for bash -l -c; "
+	  "otherwise the words\n"
+	  "are run as they are, without a shell." },
+	{ "cp", CLI_CP, cmd_cp, "cp FILE... ID:PATH\n       abx cp ID:FILE... PATH",
+	  "Copies files into a sandbox or out of it; - is stdin or stdout." },
+	{ "ls", CLI_LS, cmd_ls, "ls ID [PATH]", "Lists a directory of a sandbox." },
+	{ "kill", CLI_KILL, cmd_kill, "kill ID...",
+	  "Ends sandboxes and everything in them." },
+	{ "update", CLI_UPDATE, cmd_update,
+	  "update envs|templates NAME -f FILE\n       abx update envs NAME pools POOL -f "
+	  "FILE",
+	  "Changes one object to what the file says: what the file leaves out is "
+	  "removed." },
+	{ "delete", CLI_DELETE, cmd_delete,
+	  "delete envs|templates NAME\n       abx delete envs NAME pools POOL",
+	  "Deletes one object." },
+	{ "scale", CLI_SCALE, cmd_scale, "scale envs NAME pools POOL --replicas N",
+	  "Sets how many Pods a pool keeps." },
+	{ "whoami", CLI_WHOAMI, cmd_whoami, "whoami",
+	  "Whose key this is, and what it may do." },
+	{ "help", CLI_HELP, help_command, "help [COMMAND]",
+	  "This text, or a command's." },
+	{ 0 },
+};
+
+const struct cli_command *cli_command_find(const char *word)
+{
+	for (const struct cli_command *c = cli_commands; c->word != NULL; c++)
+		if (strcmp(c->word, word) == 0)
+			return c;
+	return NULL;
+}
+
+static int help_one(const struct cli_command *command)
+{
+	printf("usage: abx %s\n\n%s\n\n", command->usage, command->text);
+	cli_args_print_flags(command->bit == CLI_CREATE ? CLI_CREATE | CLI_MAKE
+							: command->bit);
+	return 0;
+}
+
+static void print_columns(const char *title, const struct cli_column *columns)
+{
+	printf("\n%s:\n", title);
+	for (const struct cli_column *c = columns; c->id != NULL; c++)
+		printf("  %s%s\n", c->id, c->wide ? " (--wide)" : "");
+}
+
+static int help_resource(const struct cli_resource *r)
+{
+	char subs[256];
+
+	printf("%s - %s\n\n", r->plural, r->text);
+	if (r->parent != NULL)
+		printf("usage: abx %s NAME %s%s\n", r->parent, r->plural,
+		       r->one ? " [NAME]" : "");
+	else
+		printf("usage: abx %s%s\n", r->plural, r->one ? " [NAME]" : "");
+	cli_resource_names(r->plural, subs, sizeof(subs));
+	if (subs[0] != '\0')
+		printf("       abx %s NAME %s\n", r->plural, subs);
+	print_columns("Columns", r->columns);
+	if (r->details != NULL)
+		print_columns("Detail", r->details);
+	printf("\nFlags:\n");
+	cli_args_print_flags(CLI_READ);
+	return 0;
+}
+
+static int help_root(void)
+{
+	puts("abx - sandboxes from warm pools, and the platform that keeps them\n\n"
+	     "usage: abx COMMAND ...\n"
+	     "       abx RESOURCE [NAME [SUB [NAME]]]\n\nCommands:");
+	for (const struct cli_command *c = cli_commands; c->word != NULL; c++)
+		printf("  %-10s  %.*s\n", c->word, (int)strcspn(c->text, "\n:;"),
+		       c->text);
+	puts("\nResources:");
+	for (const struct cli_resource *r = cli_resources; r->plural != NULL; r++) {
+		char name[64];
+		snprintf(name, sizeof(name), "%s%s%s", r->parent != NULL ? r->parent : "",
+			 r->parent != NULL ? " NAME " : "", r->plural);
+		printf("  %-15s  %s\n", name, r->text);
+	}
+	puts("\nabx COMMAND --help and abx RESOURCE --help tell more. For example:\n"
+	     "  abx run -- python3 -c 'print(6 * 7)'\n"
+	     "  id=$(abx create --template base); abx exec $id -- uname -a; abx kill "
+	     "$id\n\nGlobal flags:");
+	cli_args_print_flags(CLI_HELP);
+	return 0;
+}
+
+/* The deepest resource the words name, for its page. */
+static const struct cli_resource *resource_of(const struct cli_args *args)
+{
+	const struct cli_resource *r = cli_resource_find(args->words[0], NULL);
+	const struct cli_resource *sub = NULL;
+
+	for (size_t i = 1; r != NULL && sub == NULL && i < args->n_words; i++)
+		sub = cli_resource_find(args->words[i], r->plural);
+	if (r == NULL)
+		for (r = cli_resources;
+		     r->plural != NULL && strcmp(r->plural, args->words[0]) != 0;)
+			r++;
+	if (r != NULL && r->plural == NULL)
+		return NULL;
+	return sub != NULL ? sub : r;
+}
+
+int cli_help(const struct cli_args *args)
+{
+	const struct cli_command *command;
+
+	if (args->n_words == 0)
+		return help_root();
+	command = cli_command_find(args->words[0]);
+	if (command != NULL)
+		return help_one(command);
+	const struct cli_resource *resource = resource_of(args);
+	if (resource != NULL)
+		return help_resource(resource);
+	return cli_fail("abx --help lists them", "no command or resource \"%s\"",
+			args->words[0]);
+}
