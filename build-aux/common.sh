@@ -91,3 +91,60 @@ build_tree() {
 		return 1
 	}
 }
+
+# ---- an instance: agentboxd and agentbox-podd over one state directory ----
+# Of the callers: $state, the state directory; $port, of its loopback listener; $prefix, where the programs were
+# installed (./quickstart and ./check install into the build folder, never into the system).
+: "${state=}" "${port=}" "${prefix=}"
+
+free_port() {
+	/usr/bin/python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])'
+}
+
+port_is_free() {
+	/usr/bin/python3 -c 'import socket, sys; s = socket.socket(); s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1); s.bind(("127.0.0.1", int(sys.argv[1])))' \
+		"$1" 2>/dev/null
+}
+
+instance_is_up() {
+	[ -S "$state/agentboxd.sock" ] && "$prefix/bin/abx" --socket "$state/agentboxd.sock" --json clusters >/dev/null 2>&1
+}
+
+# instance_start OPTION...: starts it and waits until it answers.
+instance_start() {
+	getent passwd agentbox >/dev/null ||
+		as_root adduser --system --group --no-create-home --home /nonexistent --quiet agentbox
+	as_root "$prefix/sbin/agentboxd" --supervise --daemon --state-dir "$state" --listen "127.0.0.1:$port" "$@" ||
+		return 1
+	local tries=150
+	while [ $((tries--)) -gt 0 ]; do
+		instance_is_up && return 0
+		sleep 0.1
+	done
+	warn "error: agentboxd did not answer within 15 s"
+	as_root tail -n 20 "$state/agentboxd.log" >&2
+	return 1
+}
+
+# Ends every process, Pod, network and cgroup of the instance, and removes its state.
+instance_stop() {
+	[ -d "$state" ] || return 0
+	as_root "$prefix/sbin/agentboxd" --stop --purge --state-dir "$state" || return 1
+	as_root rm -rf --one-file-system "$state"
+}
+
+# The export lines of a client of it, for eval.
+instance_env() {
+	local keys base=http://127.0.0.1:$port
+	keys=$(as_root cat "$state/keys.json") || return 1
+	cat <<-END
+		export E2B_API_KEY=$(sed -nE 's/.*"e2b": *"([^"]+)".*/\1/p' <<<"$keys")
+		export E2B_API_URL=$base/agent-sandbox/api/e2b
+		export E2B_SANDBOX_URL=$base
+		export E2B_DOMAIN=localhost:$port
+		export AGENTBOX_API_KEY=$(sed -nE 's/.*"agbx": *"([^"]+)".*/\1/p' <<<"$keys")
+		export AGENTBOX_CLUSTER_API=$base
+		export AGENTBOX_SOCKET=$state/agentboxd.sock
+		export AGENTBOX_STATE_DIR=$state
+	END
+}

@@ -1,0 +1,176 @@
+"""Every command of abx against a live instance, as a person and as a program would use it."""
+import json
+import os
+import signal
+import subprocess
+import tempfile
+import time
+
+from harness import ABX, abx, abx_json, finish, running_ids, step, wait_for
+
+
+class Held:
+    id = None
+
+
+@step("envs: a table for people, rows for programs")
+def _():
+    table = abx("envs").stdout.decode()
+    assert table.startswith("env") and " total\n\n" in table and "templateName" in table and "base" in table, table
+    rows = abx_json("envs")
+    assert any(row["name"] == "base" for row in rows), rows
+    one = abx_json("envs", "base")
+    assert one["name"] == "base", one
+    assert "replicas" in abx("envs", "base", "pools").stdout.decode()
+    pool = abx_json("envs", "base", "pools")[0]
+    assert pool["spec"]["replicas"] >= 1 and "idleReplicas" in pool["status"], pool
+    assert abx_json("envs", "base", "pools", pool["name"])["name"] == pool["name"]
+
+
+@step("templates")
+def _():
+    assert abx_json("templates")
+    name = abx_json("templates")[0]["name"]
+    assert name in abx("templates", name).stdout.decode()
+
+
+@step("create prints the id alone; sandboxes lists it")
+def _():
+    out = abx("create", "--template", "base", "--env", "GREETING=hello", "--env", "TWO=a=b", "--metadata", "who=abx",
+              "--timeout", "5m").stdout.decode()
+    Held.id = out.strip()
+    assert out == Held.id + "\n" and Held.id in running_ids(), out
+    assert any(row["sandboxId"] == Held.id for row in abx_json("sandboxes"))
+    assert abx_json("sandboxes", Held.id)["sandboxId"] == Held.id
+
+
+@step("create --json")
+def _():
+    made = abx_json("create", "--template", "base")
+    assert abx_json("kill", made["sandboxId"]) == [{"sandboxId": made["sandboxId"], "killed": True}]
+    assert abx_json("kill", made["sandboxId"]) == [{"sandboxId": made["sandboxId"], "killed": False}]
+
+
+def execute(*words, stdin=b"", **more):
+    return subprocess.run([ABX, "exec", Held.id, *words], input=stdin, capture_output=True, timeout=60, **more)
+
+
+@step("exec: output, stderr and exit code passed on, words kept apart")
+def _():
+    done = execute("--", "sh", "-c", "echo out; echo err >&2; exit 3")
+    assert (done.returncode, done.stdout, done.stderr) == (3, b"out\n", b"err\n"), done
+    done = execute("--", "printf", "%s|", "a b", "$HOME", "*")
+    assert done.stdout == b"a b|$HOME|*|", done
+    assert execute("--", "true").returncode == 0
+
+
+@step("exec: variables of the sandbox and of the call, cwd, user, a shell's line")
+def _():
+    done = execute("--env", "TWO=over", "--cwd", "/tmp", "--user", "root", "--", "echo \"$GREETING $TWO\"; pwd; id -un")
+    assert done.stdout == b"hello over\n/tmp\nroot\n", done
+    assert execute("--", "printenv", "TWO").stdout == b"a=b\n"
+
+
+@step("exec: stdin is passed on to its end, 8 MiB of it unharmed")
+def _():
+    data = os.urandom(8 << 20)
+    assert execute("--", "cat", stdin=data).stdout == data
+    assert execute("--", "cat").stdout == b""
+
+
+@step("exec: a command that ends before its stdin does not hang")
+def _():
+    start = time.monotonic()
+    process = subprocess.Popen([ABX, "exec", Held.id, "--", "true"], stdin=subprocess.PIPE)
+    assert process.wait(20) == 0 and time.monotonic() - start < 10
+    process.stdin.close()
+
+
+@step("exec: output is streamed, not kept to the end")
+def _():
+    process = subprocess.Popen([ABX, "exec", Held.id, "--", "echo one; sleep 5; echo two"], stdin=subprocess.DEVNULL,
+                               stdout=subprocess.PIPE)
+    start = time.monotonic()
+    assert process.stdout.readline() == b"one\n" and time.monotonic() - start < 3
+    process.send_signal(signal.SIGINT)
+    assert process.wait(10) == 128 + signal.SIGINT
+    process.stdout.close()
+
+
+@step("exec: Ctrl-C ended the command inside too")
+def _():
+    process = subprocess.Popen([ABX, "exec", Held.id, "--", "sleep", "987"], stdin=subprocess.DEVNULL)
+    wait_for("sleep runs inside", lambda: execute("--", "pgrep", "-x", "sleep").returncode == 0, 10)
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(10) == 128 + signal.SIGTERM
+    wait_for("sleep is gone inside", lambda: execute("--", "pgrep", "-x", "sleep").returncode == 1, 10)
+
+
+@step("exec: --timeout ends a command with an error")
+def _():
+    start = time.monotonic()
+    done = execute("--timeout", "1s", "--", "sleep", "60")
+    assert done.returncode == 1 and b"error: " in done.stderr and time.monotonic() - start < 15, done
+
+
+@step("cp: in, out, through stdin and stdout, into a directory; a directory is refused")
+def _():
+    with tempfile.TemporaryDirectory() as folder:
+        here = os.path.join(folder, "data.bin")
+        data = os.urandom(3 << 20)
+        with open(here, "wb") as file:
+            file.write(data)
+        abx("cp", here, Held.id + ":/tmp/there.bin")
+        abx("cp", here, Held.id + ":/tmp/")
+        abx("cp", "-", Held.id + ":note.txt", stdin=b"from stdin")
+        assert execute("--", "cat", "note.txt").stdout == b"from stdin"
+        assert execute("--", "cmp", "/tmp/there.bin", "/tmp/data.bin").returncode == 0
+        back = os.path.join(folder, "back")
+        abx("cp", Held.id + ":/tmp/there.bin", back)
+        with open(back, "rb") as file:
+            assert file.read() == data
+        assert abx("cp", Held.id + ":/tmp/data.bin", "-").stdout == data
+        done = abx("cp", folder, Held.id + ":/tmp/x", check=False)
+        assert done.returncode == 1 and b"is a directory" in done.stderr and b"tar" in done.stderr
+        done = abx("cp", Held.id + ":/tmp", back, check=False)
+        assert done.returncode == 1 and b"is a directory" in done.stderr
+        done = abx("cp", Held.id + ":/tmp/none", os.path.join(folder, "none"), check=False)
+        assert done.returncode == 1 and sorted(os.listdir(folder)) == ["back", "data.bin"]
+
+
+@step("ls: a table and JSON")
+def _():
+    execute("--", "mkdir -p /tmp/dir/sub; echo 123 > /tmp/dir/file; ln -s file /tmp/dir/link")
+    entries = {entry["name"]: entry for entry in abx_json("ls", Held.id, "/tmp/dir")}
+    assert entries["file"]["size"] == 4 and entries["sub"]["type"] == "dir" and "link" in entries, entries
+    table = abx("ls", Held.id, "/tmp/dir").stdout.decode()
+    assert "permissions" in table and "file" in table, table
+
+
+@step("run: a sandbox for one command, gone afterwards; the exit code passed on")
+def _():
+    before = sorted(running_ids())
+    done = subprocess.run([ABX, "run", "--template", "base", "--env", "N=7", "--", "python3", "-c",
+                           "import os,sys; print(int(os.environ['N']) * 6); sys.exit(5)"],
+                          stdin=subprocess.DEVNULL, capture_output=True, timeout=60)
+    assert (done.returncode, done.stdout) == (5, b"42\n"), done
+    done = subprocess.run([ABX, "run", "--", "cat"], input=b"through", capture_output=True, timeout=60)
+    assert (done.returncode, done.stdout) == (0, b"through"), done
+    assert sorted(running_ids()) == before
+
+
+@step("kill: once, and then it says there is none")
+def _():
+    assert abx("kill", Held.id).stdout.decode() == "killed %s\n" % Held.id
+    done = abx("kill", Held.id, check=False)
+    assert done.returncode == 1 and Held.id.encode() in done.stderr
+    assert Held.id not in running_ids()
+
+
+@step("whoami and version")
+def _():
+    assert "user" in json.loads(abx("whoami").stdout)
+    assert abx("--version").stdout.decode().strip() == abx("version").stdout.decode().strip() != ""
+
+
+finish()
