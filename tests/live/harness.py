@@ -7,6 +7,7 @@ import base64
 import http.client
 import json
 import os
+import socket
 import struct
 import subprocess
 import sys
@@ -71,6 +72,12 @@ def wait_for(what, condition, seconds=30, every=0.1):
             return value
         assert time.monotonic() < end, "not within %s s: %s" % (seconds, what)
         time.sleep(every)
+
+
+def free_port():
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return listener.getsockname()[1]
 
 
 class Answer:
