@@ -107,7 +107,8 @@ port_is_free() {
 }
 
 instance_is_up() {
-	[ -S "$state/agentboxd.sock" ] && "$prefix/bin/abx" --socket "$state/agentboxd.sock" --json clusters >/dev/null 2>&1
+	as_root test -S "$state/agentboxd.sock" &&
+		as_root "$prefix/bin/abx" --socket "$state/agentboxd.sock" --json clusters >/dev/null 2>&1
 }
 
 # instance_start OPTION...: starts it and waits until it answers.
@@ -128,7 +129,7 @@ instance_start() {
 
 # Ends every process, Pod, network and cgroup of the instance, and removes its state.
 instance_stop() {
-	[ -d "$state" ] || return 0
+	as_root test -d "$state" || return 0
 	as_root "$prefix/sbin/agentboxd" --stop --purge --state-dir "$state" || return 1
 	as_root rm -rf --one-file-system "$state"
 }
@@ -144,7 +145,8 @@ instance_env() {
 		export E2B_DOMAIN=localhost:$port
 		export AGENTBOX_API_KEY=$(sed -nE 's/.*"agbx": *"([^"]+)".*/\1/p' <<<"$keys")
 		export AGENTBOX_CLUSTER_API=$base
-		export AGENTBOX_SOCKET=$state/agentboxd.sock
 		export AGENTBOX_STATE_DIR=$state
 	END
+	# The socket needs no key; it is the instance's owner's and root's.
+	[ ! -w "$state/agentboxd.sock" ] || say "export AGENTBOX_SOCKET=$state/agentboxd.sock"
 }
