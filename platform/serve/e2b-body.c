@@ -1,0 +1,322 @@
+/*
+ * e2b-body.c - what a create asks for. Every field is honoured or refused by name; the
+ * reserved metadata keys are read and not kept (e2b-control-api.md, sections 5 and 12).
+ */
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/error.h"
+#include "base/str.h"
+#include "model/keys.h"
+#include "serve/e2b.h"
+
+#define MAP_MAX 256
+
+static int unsupported(const char *field, abx_error **reterr)
+{
+	return abx__error_set(reterr, ABX_EUNSUPPORTED,
+			      "%s is not supported by this server yet", field);
+}
+
+int abx__e2b_seconds(json_object *body, const char *key, int64_t *ret_ms,
+		     abx_error **reterr)
+{
+	json_object *v = NULL;
+	int64_t n;
+
+	if (!json_object_object_get_ex(body, key, &v) || !v)
+		return 0;
+	n = json_object_is_type(v, json_type_int) ? json_object_get_int64(v) : 0;
+	if (n <= 0 || n > INT32_MAX)
+		return abx__error_set(reterr, ABX_EINVAL,
+				      "%s must be a positive integer number of seconds",
+				      key);
+	*ret_ms = n * 1000;
+	return 1;
+}
+
+/* ---- fields that may only say what is the case anyway ---- */
+
+static int only_bool(json_object *o, const char *key, const char *name, bool allowed,
+		     abx_error **reterr)
+{
+	bool v = allowed;
+	int r = abx__json_get_bool(o, key, &v, reterr);
+
+	if (r < 0)
+		return r;
+	return v == allowed ? ABX_OK : unsupported(name, reterr);
+}
+
+/* Absent, null, {}, [] or "". */
+static int only_empty(json_object *o, const char *key, const char *name,
+		      abx_error **reterr)
+{
+	json_object *v = NULL;
+	bool empty;
+
+	if (!json_object_object_get_ex(o, key, &v) || !v)
+		return ABX_OK;
+	empty = (json_object_is_type(v, json_type_object) &&
+		 json_object_object_length(v) == 0) ||
+		(json_object_is_type(v, json_type_array) &&
+		 json_object_array_length(v) == 0) ||
+		(json_object_is_type(v, json_type_string) &&
+		 json_object_get_string_len(v) == 0);
+	return empty ? ABX_OK : unsupported(name, reterr);
+}
+
+static int check_network(json_object *body, abx_error **reterr)
+{
+	static const char *const known[] = {
+		"allowPublicTraffic", "allowOut",        "denyOut",
+		"egressProxy",        "maskRequestHost", "rules",
+		"httpsPorts",         "dnsServers",      NULL
+	};
+	json_object *network = NULL;
+	int r = abx__json_get_object(body, "network", &network, reterr);
+
+	if (r <= 0)
+		return r;
+	r = abx__json_only(network, known, reterr);
+	if (r < 0)
+		return abx__error_prefix(reterr, "network");
+	r = only_bool(network, known[0], "network.allowPublicTraffic: false", true,
+		      reterr);
+	for (size_t i = 1; r == ABX_OK && known[i]; i++) {
+		char name[64] = "network.";
+
+		abx__str_copy(name + 8, sizeof(name) - 8, known[i]);
+		r = only_empty(network, known[i], name, reterr);
+	}
+	return r;
+}
+
+static int check_nested(json_object *body, const char *object, const char *key,
+			abx_error **reterr)
+{
+	const char *const known[] = { key, NULL };
+	ABX_CLEANUP(abx__freep) char *name = abx__strf("%s.%s", object, key);
+	json_object *o = NULL;
+	int r = abx__json_get_object(body, object, &o, reterr);
+
+	if (r <= 0)
+		return r;
+	if (!name)
+		return abx__error_nomem(reterr);
+	r = abx__json_only(o, known, reterr);
+	if (r < 0)
+		return abx__error_prefix(reterr, "%s", object);
+	if (strcmp(key, "enabled") == 0)
+		return only_bool(o, key, name, false, reterr);
+	return only_empty(o, key, name, reterr);
+}
+
+static int check_unhonoured(json_object *body, abx_error **reterr)
+{
+	int r = only_bool(body, "autoPause", "autoPause", false, reterr);
+
+	/* It says what an auto-pause keeps; without one there is nothing it could change.
+	 */
+	if (r == ABX_OK)
+		r = only_bool(body, "autoPauseMemory", "autoPauseMemory: false", true,
+			      reterr);
+	if (r == ABX_OK)
+		r = check_nested(body, "autoResume", "enabled", reterr);
+	if (r == ABX_OK)
+		r = only_bool(body, "allow_internet_access",
+			      "allow_internet_access: false", true, reterr);
+	if (r == ABX_OK)
+		r = check_network(body, reterr);
+	if (r == ABX_OK)
+		r = only_empty(body, "mcp", "mcp", reterr);
+	if (r == ABX_OK)
+		r = check_nested(body, "iam", "tokens", reterr);
+	if (r == ABX_OK)
+		r = only_empty(body, "volumeMounts", "volumeMounts", reterr);
+	return r;
+}
+
+/* ---- reserved metadata ---- */
+
+/* "true" and "1", or their opposites. */
+static int flag(const char *key, const char *value, bool *ret, abx_error **reterr)
+{
+	*ret = strcmp(value, "true") == 0 || strcmp(value, "1") == 0;
+	if (*ret || strcmp(value, "false") == 0 || strcmp(value, "0") == 0)
+		return ABX_OK;
+	return abx__error_set(reterr, ABX_EINVAL,
+			      "metadata \"%s\" is true or false, not \"%s\"", key, value);
+}
+
+static int copy_to(char **ret, const char *key, const char *value, abx_error **reterr)
+{
+	if (!*value)
+		return abx__error_set(reterr, ABX_EINVAL, "metadata \"%s\" is empty",
+				      key);
+	abx__free(*ret);
+	*ret = abx__strdup(value);
+	return *ret ? ABX_OK : abx__error_nomem(reterr);
+}
+
+static int take_reserved(abx__e2b_create *c, const char *key, const char *value,
+			 abx_error **reterr)
+{
+	bool on = false;
+	int64_t s = 0;
+	int r;
+
+	if (strcmp(key, ABX__METADATA_IMAGE) == 0)
+		return copy_to(&c->image, key, value, reterr);
+	if (strcmp(key, ABX__METADATA_SCALING_GROUP) == 0)
+		return copy_to(&c->scaling_group, key, value, reterr);
+	if (strcmp(key, ABX__METADATA_NO_WAIT) == 0)
+		return flag(key, value, &c->no_wait, reterr);
+	if (strcmp(key, ABX__METADATA_STARTUP_TIMEOUT) == 0) {
+		if (abx__parse_i64(value, 1, 86400, &s) < 0)
+			return abx__error_set(
+				reterr, ABX_EINVAL,
+				"metadata \"%s\" is 1 to 86400 seconds, not \"%s\"", key,
+				value);
+		c->startup_timeout_ms = s * 1000;
+		return ABX_OK;
+	}
+	if (strcmp(key, ABX__METADATA_ALLOW_PRIVATE) == 0) {
+		r = flag(key, value, &on, reterr);
+		return r == ABX_OK && on
+			       ? unsupported("metadata " ABX__METADATA_ALLOW_PRIVATE,
+					     reterr)
+			       : r;
+	}
+	return abx__error_set(reterr, ABX_EINVAL,
+			      "metadata \"%s\" is not a reserved key known here", key);
+}
+
+static int split_metadata(abx__e2b_create *c, abx_error **reterr)
+{
+	size_t i = 0;
+
+	if (c->metadata.count > MAP_MAX)
+		return abx__error_set(reterr, ABX_EINVAL, "metadata has over %d keys",
+				      MAP_MAX);
+	while (i < c->metadata.count) {
+		const abx__map_item *item = &c->metadata.items[i];
+		int r;
+
+		if (!abx__str_starts(item->key, ABX__METADATA_PREFIX)) {
+			i++;
+			continue;
+		}
+		r = take_reserved(c, item->key, item->value, reterr);
+		if (r < 0)
+			return r;
+		abx__map_remove(&c->metadata, item->key);
+	}
+	return ABX_OK;
+}
+
+/* ---- the body ---- */
+
+static int parse_secure(json_object *body, bool v2, bool *ret, abx_error **reterr)
+{
+	int r;
+
+	*ret = v2;
+	r = abx__json_get_bool(body, "secure", ret, reterr);
+	if (r < 0)
+		return r;
+	if (v2 && !*ret)
+		return abx__error_set(
+			reterr, ABX_EINVAL,
+			"secure: sandboxes created with v2 are always secure");
+	return ABX_OK;
+}
+
+static int check_env_vars(const abx__map *vars, abx_error **reterr)
+{
+	if (vars->count > MAP_MAX)
+		return abx__error_set(reterr, ABX_EINVAL, "envVars has over %d names",
+				      MAP_MAX);
+	for (size_t i = 0; i < vars->count; i++)
+		if (strchr(vars->items[i].key, '='))
+			return abx__error_set(reterr, ABX_EINVAL,
+					      "envVars: \"%s\" is not a name",
+					      vars->items[i].key);
+	return ABX_OK;
+}
+
+static int parse_address(json_object *body, abx__e2b_create *c, abx_error **reterr)
+{
+	const char *id = NULL;
+	int r = abx__json_get_str(body, "templateID", &id, reterr);
+
+	if (r < 0)
+		return r;
+	if (r == 0 || id[strspn(id, " \t")] == '\0')
+		return abx__error_set(reterr, ABX_EINVAL, "templateID is required");
+	r = abx__address_parse(id, &c->address, reterr);
+	if (r < 0)
+		return abx__error_prefix(reterr, "templateID");
+	return ABX_OK;
+}
+
+static int parse_fields(json_object *body, bool v2, abx__e2b_create *c,
+			abx_error **reterr)
+{
+	int r = parse_address(body, c, reterr);
+
+	if (r == ABX_OK)
+		r = abx__e2b_seconds(body, "timeout", &c->idle_timeout_ms, reterr);
+	if (r >= 0)
+		r = parse_secure(body, v2, &c->secure, reterr);
+	if (r == ABX_OK)
+		r = abx__json_get_map(body, "envVars", &c->env_vars, reterr);
+	if (r >= 0)
+		r = check_env_vars(&c->env_vars, reterr);
+	if (r == ABX_OK)
+		r = abx__json_get_map(body, "metadata", &c->metadata, reterr);
+	if (r >= 0)
+		r = split_metadata(c, reterr);
+	if (r == ABX_OK)
+		r = check_unhonoured(body, reterr);
+	/* The metadata key wins over the address. */
+	if (r == ABX_OK && !c->image && c->address.image) {
+		c->image = abx__strdup(c->address.image);
+		if (!c->image)
+			r = abx__error_nomem(reterr);
+	}
+	return r;
+}
+
+int abx__e2b_create_parse(json_object *body, bool v2, abx__e2b_create *ret,
+			  abx_error **reterr)
+{
+	static const char *const known[] = {
+		"templateID",      "timeout",    "autoPause",
+		"autoPauseMemory", "autoResume", "secure",
+		"metadata",        "envVars",    "allow_internet_access",
+		"network",         "mcp",        "iam",
+		"volumeMounts",    NULL
+	};
+	abx__e2b_create c = { 0 };
+	int r = abx__json_only(body, known, reterr);
+
+	if (r == ABX_OK)
+		r = parse_fields(body, v2, &c, reterr);
+	if (r < 0) {
+		abx__e2b_create_done(&c);
+		return r;
+	}
+	*ret = c;
+	return ABX_OK;
+}
+
+void abx__e2b_create_done(abx__e2b_create *create)
+{
+	abx__address_done(&create->address);
+	abx__map_done(&create->metadata);
+	abx__map_done(&create->env_vars);
+	abx__free(create->image);
+	abx__free(create->scaling_group);
+	memset(create, 0, sizeof(*create));
+}

@@ -1,0 +1,31 @@
+/*
+ * e2b-routes.c - which operations of api/e2b.yaml are answered, and by what. Create's
+ * body is checked by its handler: of many fields it says more than that they are unknown.
+ */
+#include "serve/e2b.h"
+
+const abx__endpoint abx__e2b_endpoints[] = {
+	{ "GetHealth", 0, abx__e2b_health },
+	{ "CreateSandboxV2", ABX__BODY | ABX__BODY_OWN, abx__e2b_create_v2 },
+	{ "CreateSandbox", ABX__BODY | ABX__BODY_OWN, abx__e2b_create_v1 },
+	{ "ListSandboxesV2", 0, abx__e2b_list_v2 },
+	{ "ListSandboxes", 0, abx__e2b_list_v1 },
+	{ "GetSandbox", 0, abx__e2b_get },
+	{ "DeleteSandbox", 0, abx__e2b_kill },
+	{ "ConnectSandboxV2", ABX__BODY_MAYBE | ABX__BODY_OWN, abx__e2b_connect_v2 },
+	{ "ConnectSandbox", ABX__BODY | ABX__BODY_OWN, abx__e2b_connect_v1 },
+	{ "SetSandboxTimeout", ABX__BODY | ABX__BODY_OWN, abx__e2b_timeout },
+	{ "RefreshSandbox", ABX__BODY_MAYBE | ABX__BODY_OWN, abx__e2b_refresh },
+	{ "ListTemplates", 0, abx__e2b_templates },
+	{ "GetTemplate", 0, abx__e2b_template },
+	{ "ListAPIKeys", 0, abx__e2b_keys_list },
+	{ "CreateAPIKey", ABX__BODY | ABX__BODY_OWN, abx__e2b_keys_create },
+	{ "DeleteAPIKey", 0, abx__e2b_keys_delete },
+};
+const size_t abx__e2b_endpoint_count =
+	sizeof(abx__e2b_endpoints) / sizeof(abx__e2b_endpoints[0]);
+
+void abx__e2b_health(abx__call *call)
+{
+	abx__call_empty(call, 204);
+}

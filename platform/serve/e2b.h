@@ -1,0 +1,62 @@
+/*
+ * e2b.h - the E2B control API's handlers and the parts of them a test reads alone. Inside
+ * of serve/ only.
+ */
+#ifndef ABX_SERVE_E2B_H
+#define ABX_SERVE_E2B_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/map.h"
+#include "model/address.h"
+#include "serve/call.h"
+
+#define ABX__E2B_CLIENT_ID "6532622b"
+/* Without a timeout of its own and without its env's, a sandbox ends after so long
+ * without activity. */
+#define ABX__E2B_IDLE_DEFAULT_MS 300000
+
+/* A create body, understood. */
+typedef struct abx__e2b_create {
+	abx__address address;
+	abx__map metadata; /* without the reserved keys */
+	abx__map env_vars;
+	char *image;                /* NULL: the env's */
+	char *scaling_group;        /* NULL: any */
+	int64_t startup_timeout_ms; /* 0: the pool's */
+	int64_t idle_timeout_ms;    /* 0: the env's */
+	bool no_wait;
+	bool secure;
+} abx__e2b_create;
+
+/* ABX_EINVAL and ABX_EUNSUPPORTED name the field. */
+int abx__e2b_create_parse(json_object *body, bool v2, abx__e2b_create *ret,
+			  abx_error **reterr);
+void abx__e2b_create_done(abx__e2b_create *create);
+
+/* A `timeout` or `duration` in whole seconds: 1, 0 when absent; ABX_EINVAL for 0,
+ * negatives and junk. */
+int abx__e2b_seconds(json_object *body, const char *key, int64_t *ret_ms,
+		     abx_error **reterr);
+/* Sandbox of the answers to create and connect; NULL when out of memory. */
+json_object *abx__e2b_sandbox(const abx__sandbox_rec *rec);
+
+void abx__e2b_create_v1(abx__call *call);
+void abx__e2b_create_v2(abx__call *call);
+void abx__e2b_list_v1(abx__call *call);
+void abx__e2b_list_v2(abx__call *call);
+void abx__e2b_get(abx__call *call);
+void abx__e2b_kill(abx__call *call);
+void abx__e2b_timeout(abx__call *call);
+void abx__e2b_refresh(abx__call *call);
+void abx__e2b_connect_v1(abx__call *call);
+void abx__e2b_connect_v2(abx__call *call);
+void abx__e2b_templates(abx__call *call);
+void abx__e2b_template(abx__call *call);
+void abx__e2b_keys_list(abx__call *call);
+void abx__e2b_keys_create(abx__call *call);
+void abx__e2b_keys_delete(abx__call *call);
+void abx__e2b_health(abx__call *call);
+
+#endif

@@ -1,0 +1,72 @@
+/*
+ * native-routes.c - which operations of api/native.yaml are answered, and by what; and
+ * the routes outside it.
+ */
+#include "serve/native.h"
+
+const abx__endpoint abx__native_endpoints[] = {
+	{ "Ping", 0, abx__native_ping },
+	{ "GetOpenAPI", 0, abx__native_openapi },
+
+	{ "GetWhoAmI", 0, abx__native_whoami },
+	{ "ListClusters", 0, abx__native_clusters },
+	{ "GetFeatureGates", 0, abx__native_gates },
+
+	{ "CreateSandbox", ABX__BODY, abx__native_sandbox_create },
+	{ "ListSandboxes", 0, abx__native_sandbox_list },
+	{ "GetSandbox", 0, abx__native_sandbox_get },
+	{ "DeleteSandbox", 0, abx__native_sandbox_delete },
+	{ "SetSandboxTimeout", ABX__BODY, abx__native_sandbox_timeout },
+
+	{ "ListSandboxEnvs", 0, abx__native_env_list },
+	{ "CreateSandboxEnv", ABX__BODY, abx__native_env_create },
+	{ "GetSandboxEnv", 0, abx__native_env_get },
+	{ "UpdateSandboxEnv", ABX__BODY, abx__native_env_update },
+	{ "DeleteSandboxEnv", 0, abx__native_env_delete },
+
+	{ "GetEnvAutoscaling", 0, abx__native_groups_spec },
+	{ "ListEnvAutoscalingGroups", 0, abx__native_group_list },
+	{ "GetEnvAutoscalingGroup", 0, abx__native_group_get },
+	{ "UpdateEnvAutoscalingGroup", ABX__BODY, abx__native_group_put },
+	{ "DeleteEnvAutoscalingGroup", 0, abx__native_group_delete },
+
+	{ "ListEnvSandboxPools", 0, abx__native_pool_list },
+	{ "CreateEnvSandboxPool", ABX__BODY, abx__native_pool_create },
+	{ "GetEnvSandboxPool", 0, abx__native_pool_get },
+	{ "UpdateEnvSandboxPool", ABX__BODY_MAYBE, abx__native_pool_update },
+	{ "DeleteEnvSandboxPool", 0, abx__native_pool_delete },
+
+	{ "ListSandboxTemplates", 0, abx__native_template_list },
+	{ "GetSandboxTemplate", 0, abx__native_template_get },
+	{ "AdminListSandboxTemplates", 0, abx__native_template_list },
+	{ "AdminCreateSandboxTemplate", ABX__BODY, abx__native_template_create },
+	{ "AdminUpdateSandboxTemplate", ABX__BODY, abx__native_template_update },
+	{ "AdminDeleteSandboxTemplate", 0, abx__native_template_delete },
+};
+const size_t abx__native_endpoint_count =
+	sizeof(abx__native_endpoints) / sizeof(abx__native_endpoints[0]);
+
+const abx__route abx__native_extra_routes[] = {
+	{ .method = "GET",
+	  .path = "/ping",
+	  .operation_id = "Ping",
+	  .auth = ABX__AUTH_NONE },
+	{ .method = "GET",
+	  .path = "/openapi.json",
+	  .operation_id = "GetOpenAPI",
+	  .auth = ABX__AUTH_NONE },
+	{ .method = "GET",
+	  .path = "/v1/sandboxes/{sandboxId}/terminal",
+	  .operation_id = "OpenTerminal",
+	  .auth = ABX__AUTH_KEY },
+	{ .method = "GET",
+	  .path = "/v1/sandboxes/{sandboxId}/logs/stream",
+	  .operation_id = "StreamSandboxLogs",
+	  .auth = ABX__AUTH_KEY },
+	{ .method = "GET",
+	  .path = "/v1/ws/sync",
+	  .operation_id = "Sync",
+	  .auth = ABX__AUTH_KEY },
+};
+const size_t abx__native_extra_route_count =
+	sizeof(abx__native_extra_routes) / sizeof(abx__native_extra_routes[0]);

@@ -1,0 +1,59 @@
+/*
+ * native.h - the native API's handlers. Inside of serve/ only.
+ */
+#ifndef ABX_SERVE_NATIVE_H
+#define ABX_SERVE_NATIVE_H
+
+#include "serve/call.h"
+
+void abx__native_ping(abx__call *call);
+void abx__native_openapi(abx__call *call);
+void abx__native_whoami(abx__call *call);
+void abx__native_clusters(abx__call *call);
+void abx__native_gates(abx__call *call);
+
+void abx__native_sandbox_create(abx__call *call);
+void abx__native_sandbox_list(abx__call *call);
+void abx__native_sandbox_get(abx__call *call);
+void abx__native_sandbox_delete(abx__call *call);
+void abx__native_sandbox_timeout(abx__call *call);
+
+void abx__native_env_list(abx__call *call);
+void abx__native_env_create(abx__call *call);
+void abx__native_env_get(abx__call *call);
+void abx__native_env_update(abx__call *call);
+void abx__native_env_delete(abx__call *call);
+
+void abx__native_groups_spec(abx__call *call);
+void abx__native_group_list(abx__call *call);
+void abx__native_group_get(abx__call *call);
+void abx__native_group_put(abx__call *call);
+void abx__native_group_delete(abx__call *call);
+
+void abx__native_pool_create(abx__call *call);
+void abx__native_pool_list(abx__call *call);
+void abx__native_pool_get(abx__call *call);
+void abx__native_pool_update(abx__call *call);
+void abx__native_pool_delete(abx__call *call);
+
+void abx__native_template_list(abx__call *call);
+void abx__native_template_get(abx__call *call);
+void abx__native_template_create(abx__call *call);
+void abx__native_template_update(abx__call *call);
+void abx__native_template_delete(abx__call *call);
+
+/* The env {name} of the path, if the caller may see it (a new reference); else the call
+ * is answered. */
+json_object *abx__native_env_of(abx__call *call);
+/* Members of pages that are not cut: total, limit and offset next to `items` (taken).
+ * Answers the call. */
+void abx__native_page(abx__call *call, json_object *items, bool with_limits);
+/* {name, namespace, status}. */
+void abx__native_terminating(abx__call *call, int status, const char *name,
+			     const char *state);
+
+/* `o` gets `key` = `value` (borrowed; nothing for NULL). ABX_ENOMEM. */
+int abx__native_put(json_object *o, const char *key, json_object *value);
+int abx__native_put_str(json_object *o, const char *key, const char *value);
+
+#endif
