@@ -1,0 +1,128 @@
+/*
+ * scale.c - the autoscaler at work: gathers what autoscale.c needs once a second per pool
+ * of an enabled group, and writes what it decides into the env's document.
+ */
+#include <strings.h>
+
+#include "base/error.h"
+#include "base/str.h"
+#include "control/internal.h"
+#include "control/route.h"
+
+#define PASS_MS 1000
+
+static bool is_sibling(const abx__pool *pool, const abx__pool *other)
+{
+	return other != pool && pool->config.group && other->config.group &&
+	       strcasecmp(pool->config.group, other->config.group) == 0;
+}
+
+int abx__pool_group_total(const abx__pool *pool)
+{
+	int sum = pool->config.replicas;
+
+	for (const abx__pool *other = pool->env ? pool->env->pools : NULL; other;
+	     other = other->next)
+		if (is_sibling(pool, other))
+			sum += other->config.replicas;
+	return sum;
+}
+
+static bool sibling_goes_first(const abx__pool *pool, int64_t now)
+{
+	for (const abx__pool *other = pool->env->pools; other; other = other->next) {
+		int64_t since = other->scale.idle_zero_since_ms;
+
+		if (is_sibling(pool, other) &&
+		    other->config.up_priority < pool->config.up_priority && since != 0 &&
+		    now - since >= (int64_t)pool->config.policy.idle_threshold_s * 1000 &&
+		    (other->config.max == ABX__NO_CAP ||
+		     other->config.replicas < other->config.max))
+			return true;
+	}
+	return false;
+}
+
+static int aged_idle(const abx__pool *pool, int64_t now)
+{
+	int count = 0;
+
+	for (const abx__podrec *pod = pool->idle; pod; pod = pod->idle_next)
+		if (now - pod->idle_since_ms >=
+		    (int64_t)pool->config.policy.idle_timeout_s * 1000)
+			count++;
+	return count;
+}
+
+int64_t abx__pool_saturated_until_ms(const abx__pool *pool)
+{
+	return abx__scale_saturated_until(&pool->config.policy, &pool->scale,
+					  abx__control_mono(pool->control));
+}
+
+static void tell_session(const abx__pool *pool, enum abx__scale_session session)
+{
+	static const char *const texts[] = {
+		[ABX__SESSION_STARTED] = "AutoscalerScaleDownStarted",
+		[ABX__SESSION_COMPLETED] = "AutoscalerScaleDownCompleted",
+		[ABX__SESSION_STUCK] = "AutoscalerScaleDownStuck",
+		[ABX__SESSION_ABORTED] = "AutoscalerScaleDownAborted",
+	};
+
+	if (session != ABX__SESSION_NONE && session != ABX__SESSION_STUCK)
+		abx__log_info(pool->control->config.log, texts[session],
+			      "pool=%s replicas=%d", pool->key, pool->config.replicas);
+}
+
+static void pass(abx__pool *pool, int64_t now)
+{
+	const abx__scale_policy *policy = &pool->config.policy;
+	abx__scale_input in = {
+		.now_ms = now,
+		.replicas = pool->config.replicas,
+		.running = pool->counts[ABX__PODREC_RUNNING],
+		.idle = pool->counts[ABX__PODREC_IDLE],
+		.ready_idle = pool->ready_idle,
+		.waiting = pool->waiting,
+		.aged_idle = aged_idle(pool, now),
+		.group_total = abx__pool_group_total(pool),
+		.member_min = pool->config.min,
+		.member_max = pool->config.max,
+		.last_create_ms = pool->last_create_ms,
+		.sibling_first = sibling_goes_first(pool, now),
+	};
+	abx__scale_decision d = abx__scale_decide(policy, &in, &pool->scale);
+
+	tell_session(pool, d.session);
+	if (d.what == ABX__SCALE_NOTHING)
+		return;
+	abx__log_info(pool->control->config.log,
+		      d.what == ABX__SCALE_UP ? "AutoscalerScaleUp"
+					      : "autoscaler changes a pool's size",
+		      "pool=%s from=%d to=%d waiting=%d", pool->key, in.replicas,
+		      d.replicas, in.waiting);
+	if (abx__write_scale(pool, d.replicas) < 0)
+		abx__scale_refused(&pool->scale, now, ABX__SCALE_FAILED);
+}
+
+void abx__scale_fired(abx__timer *timer)
+{
+	abx__pool *pool = timer->owner;
+	int64_t now = abx__control_mono(pool->control);
+
+	if (pool->deleting || !pool->env || pool->control->state != ABX__CONTROL_RUNNING)
+		return;
+	/* The size it decided last is not in force yet. */
+	if (!pool->scale_writing)
+		pass(pool, now);
+	abx__scale_arm(pool);
+}
+
+void abx__scale_arm(abx__pool *pool)
+{
+	if (pool->config.policy.enabled)
+		abx__control_set_timer_sooner(pool->control, &pool->scale_timer,
+					      abx__control_mono(pool->control) + PASS_MS);
+	else
+		abx__timers_clear(&pool->control->timers, &pool->scale_timer);
+}
