@@ -70,7 +70,17 @@ static int plan_cwd(struct plan *plan, const abx__envd *envd,
 	r = abx__path_resolve(cwd, user, envd->default_workdir, &plan->cwd, reterr);
 	if (r < 0)
 		return r;
-	if (stat(plan->cwd, &st) < 0)
+	r = stat(plan->cwd, &st);
+	/* An account without a home still runs commands; a directory somebody asked for
+	 * is not replaced. */
+	if (r < 0 && errno == ENOENT && !*cwd && !envd->default_workdir) {
+		abx__free(plan->cwd);
+		plan->cwd = abx__strdup("/");
+		if (!plan->cwd)
+			return abx__error_nomem(reterr);
+		r = stat(plan->cwd, &st);
+	}
+	if (r < 0)
 		return errno == ENOENT || errno == ENOTDIR
 			       ? abx__error_set(reterr, ABX_EINVAL,
 						"cwd '%s' does not exist", plan->cwd)

@@ -41,6 +41,7 @@ struct download {
 	int64_t offset;
 	int64_t left; /* -1: until the end of the file */
 	bool is_pumping;
+	bool is_over;    /* all is handed to the connection, or it failed */
 	bool is_reading; /* a worker is at it */
 	struct piece *reading;
 	ssize_t result;
@@ -101,31 +102,33 @@ static void run_read(uv_work_t *work)
 		d->result = -errno;
 }
 
-/* False when nothing more is to be sent. */
-static bool send_piece(struct download *d, struct piece *piece, ssize_t n)
+/* Sets is_over when nothing more is to be sent. */
+static void send_piece(struct download *d, struct piece *piece, ssize_t n)
 {
+	d->is_over = n <= 0;
 	if (n == 0 && d->left < 0) {
 		abx__http_res_end(d->req);
-		return false;
+		return;
 	}
 	if (n <= 0) {
 		/* Cut short or unreadable: the client must not take it for whole. */
 		abx__http_res_abort(d->req);
-		return false;
+		return;
 	}
 	d->offset += n;
 	if (d->left >= 0)
 		d->left -= n;
 	piece->is_busy = true;
 	if (abx__http_res_write_ref(d->req, piece->data, (size_t)n, on_sent, piece) < 0) {
+		piece->is_busy = false; /* on_sent() will not run */
+		d->is_over = true;
 		abx__http_res_abort(d->req);
-		return false;
+		return;
 	}
 	if (d->left == 0) {
+		d->is_over = true;
 		abx__http_res_end(d->req);
-		return false;
 	}
-	return true;
 }
 
 static void after_read(uv_work_t *work, int status)
@@ -137,8 +140,8 @@ static void after_read(uv_work_t *work, int status)
 		free_when_idle(d);
 		return;
 	}
-	if (send_piece(d, d->reading, status < 0 ? -EIO : d->result))
-		pump(d);
+	send_piece(d, d->reading, status < 0 ? -EIO : d->result);
+	pump(d);
 }
 
 static struct piece *free_piece(struct download *d)
@@ -163,13 +166,14 @@ static void pump(struct download *d)
 	if (d->is_pumping || d->is_reading)
 		return;
 	d->is_pumping = true;
-	while (d->req && !d->is_reading && abx__http_res_begun(d->req)) {
+	while (d->req && !d->is_reading && !d->is_over) {
 		struct piece *piece = free_piece(d);
 		struct iovec iov;
 		ssize_t n;
 
 		if (!piece) {
-			if (!d->pieces[0])
+			d->is_over = !d->pieces[0];
+			if (d->is_over)
 				abx__http_res_abort(d->req);
 			break;
 		}
@@ -177,8 +181,7 @@ static void pump(struct download *d)
 		n = preadv2(d->fd, &iov, 1, d->offset, RWF_NOWAIT);
 		if (n >= 0 ||
 		    (errno != EAGAIN && errno != EOPNOTSUPP && errno != EINTR)) {
-			if (!send_piece(d, piece, n))
-				break;
+			send_piece(d, piece, n);
 			continue;
 		}
 		d->reading = piece;
