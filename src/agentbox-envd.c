@@ -51,19 +51,20 @@ static void prepare_memory(void)
 	setenv("UV_THREADPOOL_SIZE", "2", 0);
 }
 
+/* What commands left running in the background is drained until it closes; the end does
+ * not wait for that. */
 static void on_closed(void *userdata)
 {
-	(void)userdata;
+	uv_stop(userdata);
 }
 
 static void on_signal(uv_signal_t *handle, int signum)
 {
-	(void)handle;
 	(void)signum;
 	uv_close((uv_handle_t *)&sigterm, NULL);
 	uv_close((uv_handle_t *)&sigint, NULL);
 	abx__processes_close(&envd.processes);
-	abx__http_server_close(envd.http, on_closed, NULL);
+	abx__http_server_close(envd.http, on_closed, handle->loop);
 }
 
 /* As a Pod's first process it is shielded from signals it has no handler for. */

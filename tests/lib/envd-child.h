@@ -1,0 +1,76 @@
+/*
+ * envd-child.h - a real agentbox-envd on a free loopback port, and blocking HTTP to it,
+ * for tests.
+ */
+#ifndef ABX_TESTS_ENVD_CHILD_H
+#define ABX_TESTS_ENVD_CHILD_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/buf.h"
+
+typedef struct envd_child {
+	pid_t pid;
+	uint16_t port;
+	char dir[64]; /* scratch directory of the test; removed at the end */
+	char log[80];
+} envd_child;
+
+/* Extra arguments, NULL-terminated, may be NULL. Fails the test when it does not start.
+ */
+void envd_child_start(envd_child *child, const char *const *args);
+/* SIGTERM; it must exit with 0 within some seconds. */
+void envd_child_stop(envd_child *child);
+
+/* A connection, in blocking mode. */
+int envd_child_connect(const envd_child *child);
+
+typedef struct envd_answer {
+	int status;
+	char *head;    /* status line and headers */
+	abx__buf body; /* chunks taken out */
+	bool is_whole; /* ended as its framing says */
+} envd_answer;
+
+/* One request on its own connection. `headers` is "Name: value\r\n..." or NULL; with
+ * `body` NULL no body is sent. */
+envd_answer envd_child_request(const envd_child *child, const char *method,
+			       const char *target, const char *headers, const void *body,
+			       size_t len);
+/* A unary RPC in JSON. */
+envd_answer envd_child_call(const envd_child *child, const char *method,
+			    const char *json);
+/* A streaming RPC: sends the head and one envelope, returns the connection. */
+int envd_child_open_stream(const envd_child *child, const char *method,
+			   const char *headers, const char *json);
+/* The stream's whole answer; chunks and envelopes are the caller's to take apart with
+ * envd_stream_each(). */
+envd_answer envd_child_stream(const envd_child *child, const char *method,
+			      const char *headers, const char *json);
+/* Reads an answer to its end and closes the connection. */
+envd_answer envd_read_answer(int fd);
+/* True when the header is there with this value. */
+bool envd_answer_has(const envd_answer *answer, const char *header, const char *value);
+void envd_answer_done(envd_answer *answer);
+
+/* What came out of a Start or Connect stream. */
+typedef struct envd_run {
+	uint32_t pid;
+	abx__buf out, err;
+	bool has_end;
+	int exit_code;
+	bool exited;
+	char status[96];
+	char error_code[64]; /* of the stream; "" when it ended well */
+	char error_message[256];
+	unsigned keepalives;
+} envd_run;
+
+envd_run envd_child_run(const envd_child *child, const char *json);
+void envd_run_read(envd_run *run, const envd_answer *answer);
+void envd_run_done(envd_run *run);
+
+#endif
