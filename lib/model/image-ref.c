@@ -172,7 +172,7 @@ static int parse_repository(const char *whole, const char *s, size_t len,
 	}
 	if (len == 0)
 		return bad(reterr, whole, "the name is missing");
-	if (len > REPOSITORY_MAX || !is_path(s, len))
+	if (len + strlen(prefix) > REPOSITORY_MAX || !is_path(s, len))
 		return bad(reterr, whole,
 			   "the name is not valid (lower-case letters, digits and "
 			   "single separators)");
