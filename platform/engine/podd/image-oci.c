@@ -392,6 +392,8 @@ static _Noreturn void exec_skopeo(struct podd *podd, const char *reference,
 	    setresgid(gid, gid, gid) < 0 || setresuid(uid, uid, uid) < 0 ||
 	    prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
 		_exit(126);
+	/* After the change of ids, which clears it. */
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	execve("/usr/bin/skopeo", (char *const *)argv, envp);
 	dprintf(STDERR_FILENO, "skopeo is not installed");
 	_exit(127);

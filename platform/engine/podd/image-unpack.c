@@ -15,6 +15,8 @@
 #include <openssl/evp.h>
 #include <stdio.h>
 #include <string.h>
+#include <signal.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <sys/wait.h>
@@ -263,6 +265,7 @@ static _Noreturn void unpack_child(int tar_fd, int into_fd, bool whiteouts,
 	char why[512] = "cannot be unpacked";
 	int r = 1;
 
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	source.fd = tar_fd;
 	if (digest) {
 		source.hash = EVP_MD_CTX_new();

@@ -23,6 +23,7 @@
 #include <sys/syscall.h>
 #include <sys/un.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/alloc.h"
@@ -70,22 +71,27 @@ static int open_folder(struct podd *podd, abx_error **reterr)
 	return ABX_OK;
 }
 
-/* An abstract socket is a lock that its owner's death releases. */
+/*
+ * An abstract socket is a lock that its owner's death releases. Children of a podd that has just died hold it for the
+ * moment until the kernel has killed them too, hence the patience.
+ */
 static int take_lock(struct podd *podd, abx_error **reterr)
 {
 	struct sockaddr_un a = { .sun_family = AF_UNIX };
-	int n = snprintf(a.sun_path + 1, sizeof(a.sun_path) - 1, "agentbox-podd-%s",
-			 podd->tag);
+	int n = snprintf(a.sun_path + 1, sizeof(a.sun_path) - 1, "agentbox-podd-%s", podd->tag);
+	socklen_t len = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)n);
 
 	podd->lock_fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	if (podd->lock_fd < 0 ||
-	    bind(podd->lock_fd, (struct sockaddr *)&a,
-		 (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)n)) < 0)
-		return abx__error_errno(
-			reterr, ABX_ESTATE, errno,
-			"another agentbox-podd runs for state folder %s (tag %s)",
-			podd->options.state_dir, podd->tag);
-	return ABX_OK;
+	for (int i = 0; podd->lock_fd >= 0 && i < 150; i++) {
+		if (bind(podd->lock_fd, (struct sockaddr *)&a, len) == 0)
+			return ABX_OK;
+		if (errno != EADDRINUSE)
+			break;
+		nanosleep(&(struct timespec){ .tv_nsec = 20000000 }, NULL);
+	}
+	return abx__error_errno(reterr, ABX_ESTATE, errno,
+				"another agentbox-podd runs for state folder %s (tag %s)", podd->options.state_dir,
+				podd->tag);
 }
 
 /* The three files Pods get to see, under the names they have in a Pod. */
