@@ -125,7 +125,8 @@ struct listener {
 	abx__http_server *server;
 	struct listener *next;
 	bool is_unix;
-	char *path; /* to remove when closed, if it still is ours */
+	bool blocked; /* a connection waits for memory to take it */
+	char *path;   /* to remove when closed, if it still is ours */
 	dev_t dev;
 	ino_t ino;
 };

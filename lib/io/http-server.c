@@ -19,6 +19,7 @@
 
 #define KEEPALIVE_S 60
 #define BACKLOG 1024
+#define ACCEPT_AGAIN_MS 50 /* after a lack of memory */
 
 static void maybe_free(abx__http_server *server)
 {
@@ -160,6 +161,8 @@ static uint64_t look_at(abx__http_link *link, uint64_t now)
 	return link->deadline;
 }
 
+static void connection_cb(uv_stream_t *stream, int status);
+
 static void sweep_cb(uv_timer_t *timer)
 {
 	abx__http_server *server = timer->data;
@@ -167,6 +170,12 @@ static void sweep_cb(uv_timer_t *timer)
 	abx__http_link *link, *following;
 
 	server->sweep_at = 0;
+	for (struct listener *l = server->listeners; l; l = l->next) {
+		if (l->blocked) {
+			l->blocked = false;
+			connection_cb(&l->io.stream, 0);
+		}
+	}
 	for (link = server->links; link; link = following) {
 		uint64_t at;
 
@@ -309,8 +318,12 @@ static void connection_cb(uv_stream_t *stream, int status)
 	if (status < 0 || server->closing)
 		return;
 	link = new_link(server, listener->is_unix);
-	if (!link)
-		return; /* libuv keeps the connection and asks again */
+	if (!link) {
+		/* libuv holds the connection, and listens no more until it is taken. */
+		listener->blocked = true;
+		wake_sweep(server, uv_now(server->opts.loop) + ACCEPT_AGAIN_MS);
+		return;
+	}
 	if (uv_accept(stream, &link->io.stream) < 0 ||
 	    server->link_count >= server->opts.max_connections)
 		uv_close(&link->io.handle, dropped);

@@ -1,0 +1,529 @@
+/*
+ * passage.c - one request on its way to a sandbox's port, and the answer on its way back.
+ *
+ * A passage lives exactly as long as its exchange with the client: it ends in the
+ * request's `closed`, which breaks off whatever is still open to the sandbox. Pieces go
+ * from one side's read buffer straight into the other side's socket; what that does not
+ * take is queued, and above a mark the reading side pauses until the queue has drained.
+ *
+ * Headers: the connection's own are dropped both ways (RFC 9110 section 7.6.1); an
+ * upgrade is put together anew. Trailers are dropped. Expect is answered by our server.
+ */
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/alloc.h"
+#include "base/buf.h"
+#include "base/error.h"
+#include "base/str.h"
+#include "gateway/gateway-priv.h"
+
+#define TRIES 5
+
+struct passage {
+	abx__gateway *gateway;
+	passage *prev, *next;
+	abx__http_req *req;
+	abx__upstream *up;
+	abx__upstream_ticket *ticket;
+	enum abx__route_form form;
+	uint16_t port;
+	bool keeps;   /* the port is the runtime's: its connections are kept */
+	bool upgrade; /* asked for */
+	bool raw;
+	bool body_taken; /* so the request cannot be sent a second time */
+	bool retried;
+	bool req_paused;
+	uint64_t moved; /* loop time */
+	char *id, *namespace_, *pod, *target;
+	char text[];
+};
+
+static void connect_up(passage *p);
+
+static void note_move(passage *p)
+{
+	p->moved = uv_now(p->gateway->opts.loop);
+}
+
+static void drop_up(passage *p, bool keep)
+{
+	abx__upstream *up = p->up;
+
+	p->up = NULL;
+	if (up)
+		abx__upstream_release(up, keep);
+}
+
+static void drop_ticket(passage *p)
+{
+	abx__upstream_ticket *ticket = p->ticket;
+
+	p->ticket = NULL;
+	if (ticket)
+		abx__upstream_cancel(ticket);
+}
+
+/* The sandbox's side has failed: say so if the answer has not begun, else break it off.
+ */
+static void give_up(passage *p, int status, uint16_t port, const char *message)
+{
+	drop_up(p, false);
+	drop_ticket(p);
+	if (abx__http_res_begun(p->req))
+		abx__http_res_abort(p->req);
+	else
+		abx__gateway_refuse(p->req, p->form, status, p->id, port, message);
+}
+
+/* ---- headers ---- */
+
+static bool is_hop_by_hop(const char *name)
+{
+	static const char *const names[] = { "connection",       "keep-alive",
+					     "proxy-connection", "te",
+					     "trailer",          "transfer-encoding",
+					     "upgrade",          NULL };
+
+	for (const char *const *n = names; *n; n++) {
+		if (strcasecmp(*n, name) == 0)
+			return true;
+	}
+	return false;
+}
+
+static bool is_ours(const passage *p, const char *name)
+{
+	if (strcasecmp(name, "content-length") == 0 || strcasecmp(name, "expect") == 0)
+		return true;
+	/* Keys are the platform's: a sandbox must not see them. */
+	return strcasecmp(name, "agentbox-api-key") == 0 ||
+	       (p->gateway->opts.check_key && strcasecmp(name, "x-api-key") == 0);
+}
+
+static int put_framing(const passage *p, abx__buf *head)
+{
+	int64_t length = abx__http_req_content_length(p->req);
+
+	if (length < 0)
+		return abx__buf_adds(head, "Transfer-Encoding: chunked\r\n");
+	if (length > 0 || abx__http_req_header(p->req, "content-length"))
+		return abx__buf_addf(head, "Content-Length: %lld\r\n", (long long)length);
+	return ABX_OK;
+}
+
+static int put_connection(const passage *p, abx__buf *head)
+{
+	if (p->upgrade)
+		return abx__buf_addf(head, "Connection: Upgrade\r\nUpgrade: %s\r\n",
+				     abx__http_req_header(p->req, "upgrade"));
+	return p->keeps ? ABX_OK : abx__buf_adds(head, "Connection: close\r\n");
+}
+
+static int put_fields(const passage *p, abx__buf *head)
+{
+	const char *name, *value;
+	bool lists = abx__http_req_header(p->req, "connection") != NULL;
+	int r = ABX_OK;
+
+	for (size_t i = 0;
+	     r == ABX_OK && abx__http_req_header_at(p->req, i, &name, &value); i++) {
+		if (is_hop_by_hop(name) || is_ours(p, name) ||
+		    (lists && abx__http_req_header_has(p->req, "connection", name)))
+			continue;
+		r = abx__buf_adds(head, name);
+		if (r == ABX_OK)
+			r = abx__buf_add(head, ": ", 2);
+		if (r == ABX_OK)
+			r = abx__buf_adds(head, value);
+		if (r == ABX_OK)
+			r = abx__buf_add(head, "\r\n", 2);
+	}
+	return r;
+}
+
+static int build_head(const passage *p, abx__buf *head)
+{
+	int r;
+
+	r = abx__buf_reserve(head, 1024);
+	if (r == ABX_OK)
+		r = abx__buf_addf(head, "%s %s HTTP/1.1\r\n",
+				  abx__http_req_method(p->req), p->target);
+	if (r == ABX_OK && !abx__http_req_header(p->req, "host"))
+		r = abx__buf_addf(head, "Host: localhost:%u\r\n", p->port);
+	if (r == ABX_OK)
+		r = put_fields(p, head);
+	if (r == ABX_OK)
+		r = put_framing(p, head);
+	if (r == ABX_OK)
+		r = put_connection(p, head);
+	return r == ABX_OK ? abx__buf_add(head, "\r\n", 2) : r;
+}
+
+static int copy_fields(passage *p, const abx__http_head *head)
+{
+	bool lists = abx__http_head_get(head, "connection") != NULL;
+	int r = ABX_OK;
+
+	for (size_t i = 0; r == ABX_OK && i < head->count; i++) {
+		const char *name = head->fields[i].name;
+
+		if (is_hop_by_hop(name) || strcasecmp(name, "content-length") == 0 ||
+		    (lists && abx__http_head_has_token(head, "connection", name)))
+			continue;
+		r = abx__http_res_header(p->req, name, head->fields[i].value);
+	}
+	return r;
+}
+
+/* ---- from the sandbox ---- */
+
+static void on_interim(void *userdata, const abx__http_head *head)
+{
+	passage *p = userdata;
+
+	note_move(p);
+	/* Our server has asked for the body itself. */
+	if (head->status == 100 || abx__http_res_begun(p->req))
+		return;
+	if (copy_fields(p, head) < 0 || abx__http_res_interim(p->req, head->status) < 0)
+		abx__http_res_abort(p->req);
+}
+
+static void on_client_body(abx__http_req *req, const char *data, size_t len, int r,
+			   void *userdata);
+
+/* The sandbox takes the upgrade: from here both sides are raw. */
+static void switch_raw(passage *p, const abx__http_head *head)
+{
+	ABX_CLEANUP_BUF abx__buf text = ABX__BUF_INIT;
+	const char *protocol = abx__http_head_get(head, "upgrade");
+	int r;
+
+	if (!p->upgrade) {
+		give_up(p, 502, p->port,
+			"The sandbox switched protocols without being asked");
+		return;
+	}
+	r = abx__buf_addf(&text,
+			  "HTTP/1.1 101 Switching Protocols\r\nConnection: "
+			  "Upgrade\r\nUpgrade: %s\r\n",
+			  protocol ? protocol : abx__http_req_header(p->req, "upgrade"));
+	for (size_t i = 0; r == ABX_OK && i < head->count; i++) {
+		const char *name = head->fields[i].name;
+
+		if (!is_hop_by_hop(name) && strcasecmp(name, "content-length") != 0)
+			r = abx__buf_addf(&text, "%s: %s\r\n", name,
+					  head->fields[i].value);
+	}
+	if (r == ABX_OK)
+		r = abx__buf_adds(&text, "\r\n");
+	if (r == ABX_OK)
+		r = abx__http_req_hijack(p->req);
+	if (r == ABX_OK)
+		r = abx__http_res_write(p->req, text.data, text.len);
+	if (r < 0) {
+		abx__http_res_abort(p->req);
+		return;
+	}
+	p->raw = true;
+	abx__http_req_read(p->req, on_client_body, p);
+}
+
+static void on_head(void *userdata, const abx__http_head *head)
+{
+	passage *p = userdata;
+	int r;
+
+	note_move(p);
+	if (head->status == 101) {
+		switch_raw(p, head);
+		return;
+	}
+	r = copy_fields(p, head);
+	if (r == ABX_OK)
+		r = abx__http_res_begin(p->req, head->status, head->content_length);
+	if (r < 0)
+		abx__http_res_abort(p->req);
+}
+
+static void on_body(void *userdata, const char *data, size_t len)
+{
+	passage *p = userdata;
+
+	note_move(p);
+	if (data) {
+		abx__http_res_write(p->req, data, len);
+		if (abx__http_res_queued(p->req) > p->gateway->opts.piece_bytes)
+			abx__http_conn_pause(p->up->conn);
+		return;
+	}
+	/* What is ended or broken off shows in `closed`. */
+	if (!p->raw)
+		drop_up(p, p->keeps);
+	abx__http_res_end(p->req);
+}
+
+/* The client has taken what was queued. */
+static void on_client_drain(abx__http_req *req, void *userdata)
+{
+	passage *p = userdata;
+
+	(void)req;
+	note_move(p);
+	if (p->up)
+		abx__http_conn_resume(p->up->conn);
+}
+
+/* The sandbox has taken what was queued. */
+static void on_drain(void *userdata)
+{
+	passage *p = userdata;
+
+	note_move(p);
+	if (p->req_paused) {
+		p->req_paused = false;
+		abx__http_req_resume(p->req);
+	}
+}
+
+static void on_fail(void *userdata, int r, const char *why)
+{
+	passage *p = userdata;
+	ABX_CLEANUP(abx__freep) char *text = NULL;
+
+	abx__log_debug(p->gateway->opts.log, "the sandbox's side failed",
+		       "sandbox=%s port=%u why=%s", p->id, p->port, why);
+	/* A kept connection that the sandbox had closed meanwhile: the request never got
+	 * there. */
+	if (r == ABX_EIO && p->up->was_kept && !abx__http_conn_has_answer(p->up->conn) &&
+	    !p->body_taken && !p->retried) {
+		p->retried = true;
+		drop_up(p, false);
+		connect_up(p);
+		return;
+	}
+	text = abx__strf("The sandbox's answer on the port is broken: %s", why);
+	give_up(p, 502, p->port,
+		text ? text : "The sandbox's answer on the port is broken");
+}
+
+static const abx__http_conn_events up_events = {
+	.interim = on_interim,
+	.head = on_head,
+	.body = on_body,
+	.drain = on_drain,
+	.fail = on_fail,
+};
+
+/* ---- from the client ---- */
+
+static void on_client_body(abx__http_req *req, const char *data, size_t len, int r,
+			   void *userdata)
+{
+	passage *p = userdata;
+	abx__http_conn *conn = p->up ? p->up->conn : NULL;
+
+	note_move(p);
+	p->body_taken = true;
+	if (r == ABX_EPROTO) {
+		drop_up(p, false);
+		if (abx__http_res_begun(req))
+			abx__http_res_abort(req);
+		else
+			abx__gateway_refuse(req, p->form, 400, p->id, 0,
+					    "The request's body is broken");
+		return;
+	}
+	if (!conn || r < 0)
+		return; /* answered already, or `closed` follows */
+	if (!data) {
+		abx__http_conn_end(conn);
+		return;
+	}
+	if (abx__http_conn_write(conn, data, len) < 0) {
+		give_up(p, 502, p->port, "The request could not be passed on");
+		return;
+	}
+	if (abx__http_conn_queued(conn) > p->gateway->opts.piece_bytes) {
+		p->req_paused = true;
+		abx__http_req_pause(req);
+	}
+}
+
+static void on_closed(abx__http_req *req, bool answered, void *userdata)
+{
+	passage *p = userdata;
+	abx__gateway *gateway = p->gateway;
+
+	(void)req;
+	(void)answered;
+	drop_ticket(p);
+	drop_up(p, false);
+	abx__sandboxes_stream_end(gateway->opts.sandboxes, p->id);
+	if (p->prev)
+		p->prev->next = p->next;
+	else
+		gateway->passages = p->next;
+	if (p->next)
+		p->next->prev = p->prev;
+	abx__free(p);
+	abx__gateway_unhold(gateway);
+}
+
+/* ---- the way there ---- */
+
+static void send_request(passage *p)
+{
+	ABX_CLEANUP_BUF abx__buf head = ABX__BUF_INIT;
+	int64_t length = abx__http_req_content_length(p->req);
+	bool has_body = abx__http_req_has_body(p->req);
+	enum abx__http_framing framing = !has_body    ? ABX__HTTP_NO_BODY
+					 : length < 0 ? ABX__HTTP_CHUNKED
+						      : ABX__HTTP_LENGTH;
+	abx__http_conn *conn = p->up->conn;
+	int r;
+
+	r = build_head(p, &head);
+	if (r == ABX_OK)
+		r = abx__http_conn_request(
+			conn, head.data, head.len, framing,
+			length > 0 ? (uint64_t)length : 0,
+			strcmp(abx__http_req_method(p->req), "HEAD") == 0, &up_events, p);
+	if (r < 0) {
+		give_up(p, 502, p->port, "The request could not be passed on");
+		return;
+	}
+	abx__http_conn_set_low(conn, p->gateway->opts.piece_bytes / 4);
+	if (!has_body)
+		return;
+	abx__http_req_read(p->req, on_client_body, p);
+	if (!abx__http_req_is_buffered(p->req))
+		abx__http_conn_flush(conn);
+}
+
+static void on_connected(void *userdata, int r, abx__upstream *up, const abx_error *err)
+{
+	passage *p = userdata;
+
+	p->ticket = NULL;
+	note_move(p);
+	if (r == ABX_OK) {
+		p->up = up;
+		send_request(p);
+		return;
+	}
+	if (r == ABX_EUNAVAILABLE) {
+		give_up(p, 502, p->port, "The sandbox is running but port is not open");
+		return;
+	}
+	abx__log_warn(p->gateway->opts.log, "cannot reach a sandbox's port",
+		      "sandbox=%s port=%u error=%s", p->id, p->port,
+		      err ? abx_error_message(err) : abx_error_name(r));
+	if (r == ABX_ENOTFOUND)
+		give_up(p, 502, 0, "The sandbox was not found");
+	else if (r == ABX_ETIMEDOUT)
+		give_up(p, 504, p->port,
+			"The sandbox did not accept the connection in time");
+	else
+		give_up(p, 502, p->port, "The sandbox could not be reached");
+}
+
+static void connect_up(passage *p)
+{
+	const abx__upstream_tries tries = {
+		.count = TRIES,
+		.first_wait_ms = p->gateway->opts.retry_ms,
+	};
+
+	p->ticket = abx__upstream_connect(p->gateway->pool, p->namespace_, p->pod,
+					  p->port, &tries, on_connected, p);
+	if (!p->ticket)
+		give_up(p, 503, 0, "out of memory");
+}
+
+static char *put_text(char **at, const char *text)
+{
+	size_t size = strlen(text) + 1;
+	char *here = memcpy(*at, text, size);
+
+	*at += size;
+	return here;
+}
+
+static passage *new_passage(const abx__route *route, const abx__sandbox_rec *rec)
+{
+	size_t size = strlen(rec->id) + strlen(rec->namespace_) + strlen(rec->pod) +
+		      strlen(route->rest) + 5;
+	passage *p = abx__calloc(1, sizeof(*p) + size);
+	char *at;
+
+	if (!p)
+		return NULL;
+	at = p->text;
+	p->id = put_text(&at, rec->id);
+	p->namespace_ = put_text(&at, rec->namespace_);
+	p->pod = put_text(&at, rec->pod);
+	p->target = at;
+	if (route->add_slash)
+		*at++ = '/';
+	put_text(&at, route->rest);
+	p->form = route->form;
+	p->port = route->port;
+	p->keeps = route->port == rec->runtime_port;
+	return p;
+}
+
+void abx__passage_start(abx__gateway *gateway, abx__http_req *req,
+			const abx__route *route, const abx__sandbox_rec *rec)
+{
+	passage *p = new_passage(route, rec);
+
+	if (!p) {
+		abx__http_res_abort(req);
+		return;
+	}
+	p->gateway = gateway;
+	p->req = req;
+	p->upgrade = abx__http_req_is_upgrade(req) && !abx__http_req_has_body(req) &&
+		     abx__http_req_header(req, "upgrade");
+	p->next = gateway->passages;
+	if (p->next)
+		p->next->prev = p;
+	gateway->passages = p;
+	gateway->pending++;
+	note_move(p);
+	abx__sandboxes_touch(gateway->opts.sandboxes, p->id);
+	abx__sandboxes_stream_begin(gateway->opts.sandboxes, p->id);
+	abx__http_req_on_closed(req, on_closed, p);
+	abx__http_res_on_drain(req, gateway->opts.piece_bytes / 4, on_client_drain, p);
+	abx__gateway_wake(gateway);
+	if (p->keeps)
+		p->up = abx__upstream_take(gateway->pool, p->namespace_, p->pod, p->port);
+	if (p->up)
+		send_request(p);
+	else
+		connect_up(p);
+}
+
+void abx__passages_expire(abx__gateway *gateway, uint64_t before)
+{
+	passage *p, *next;
+
+	for (p = gateway->passages; p; p = next) {
+		next = p->next;
+		if (p->moved <= before)
+			give_up(p, 504, p->port, "The sandbox did not answer in time");
+	}
+}
+
+void abx__passages_abort(abx__gateway *gateway)
+{
+	for (passage *p = gateway->passages; p; p = p->next) {
+		drop_ticket(p);
+		drop_up(p, false);
+		abx__http_res_abort(p->req);
+	}
+}
