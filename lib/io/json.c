@@ -389,7 +389,7 @@ int abx__json_set_bool(json_object *obj, const char *key, bool value)
 	return set_new(obj, key, json_object_new_boolean(value));
 }
 
-int abx__json_set_double(json_object *obj, const char *key, double value)
+json_object *abx__json_new_double(double value)
 {
 	char text[40];
 
@@ -398,7 +398,14 @@ int abx__json_set_double(json_object *obj, const char *key, double value)
 		if (strtod(text, NULL) == value)
 			break;
 	}
-	return set_new(obj, key, json_object_new_double_s(value, text));
+	if (!strpbrk(text, ".en")) /* still a number with a fraction when read back */
+		memcpy(text + strlen(text), ".0", 3);
+	return json_object_new_double_s(value, text);
+}
+
+int abx__json_set_double(json_object *obj, const char *key, double value)
+{
+	return set_new(obj, key, abx__json_new_double(value));
 }
 
 int abx__json_push_take(json_object *array, json_object *value)

@@ -61,7 +61,8 @@ int abx__json_set_str(json_object *obj, const char *key,
 		      const char *value); /* NULL: JSON null */
 int abx__json_set_i64(json_object *obj, const char *key, int64_t value);
 int abx__json_set_bool(json_object *obj, const char *key, bool value);
-/* Printed with the fewest digits that read back as the same number. */
+/* Printed with the fewest digits that read back as the same number: 0.1, 5.0. */
+json_object *abx__json_new_double(double value);
 int abx__json_set_double(json_object *obj, const char *key, double value);
 /* Appends to an array; gives `value` back when it fails. */
 int abx__json_push_take(json_object *array, json_object *value);

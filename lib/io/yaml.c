@@ -128,10 +128,7 @@ static int number(struct reader *rd, const yaml_event_t *event, const char *s,
 	if (!isfinite(value))
 		return fail(rd, ABX_EINVAL, &event->start_mark,
 			    "the number is out of range", s);
-	*ret = json_object_new_double(value);
-	if (*ret)
-		json_object_set_serializer(*ret, json_object_double_to_json_string, NULL,
-					   NULL);
+	*ret = abx__json_new_double(value);
 	return *ret ? ABX_OK : abx__error_nomem(rd->reterr);
 }
 
