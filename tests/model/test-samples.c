@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "io/yaml.h"
 #include "model/manifest.h"
+#include "model/names.h"
 
 static char *read_sample(const char *name)
 {
@@ -139,4 +140,20 @@ Test(model_samples, the_base_env_applies_as_it_is)
 		"\"limits\":{\"cpu\":\"1\",\"memory\":\"512Mi\"}},\"replicas\":4}");
 	expect_body(&calls, 2, "/v1/envs/base/autoscaling/groups/1c512mi",
 		    "{\"minReplicas\":0,\"maxReplicas\":16}");
+}
+
+Test(model_samples, a_fraction_in_yaml_is_the_fraction_written)
+{
+	static const char text[] = "requests:\n  cpu: 0.1\n  memory: 1.5e3\n";
+	json_object *documents = NULL;
+	int64_t cpu, memory;
+	abx_error *err = NULL;
+
+	cr_assert_eq(abx__yaml_parse(text, strlen(text), 0, &documents, NULL), ABX_OK);
+	cr_assert_eq(abx__resources_shape(json_object_array_get_idx(documents, 0), &cpu, &memory,
+					  &err),
+		     ABX_OK, "%s", abx_error_message(err));
+	cr_assert_eq(cpu, 100);
+	cr_assert_eq(memory, 1500);
+	json_object_put(documents);
 }
