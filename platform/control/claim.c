@@ -292,6 +292,8 @@ static int fill_sandbox(abx__sandbox *s, const abx__pool *pool,
 	s->rec.state = ABX__SANDBOX_STARTING;
 	s->rec.idle_timeout_ms =
 		request->idle_timeout_ms ? request->idle_timeout_ms : c->idle_timeout_ms;
+	if (s->rec.idle_timeout_ms == 0)
+		s->rec.idle_timeout_ms = request->idle_default_ms;
 	if (s->rec.idle_timeout_ms < 0)
 		s->rec.idle_timeout_ms = 0;
 	s->rec.idle_timeout_ms = (s->rec.idle_timeout_ms + 999) / 1000 * 1000;

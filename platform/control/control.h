@@ -200,6 +200,7 @@ typedef struct abx__claim_request {
 				     */
 	int64_t idle_timeout_ms;    /* 0: the pool's, else none; -1: none; whole seconds,
 				       rounded up */
+	int64_t idle_default_ms;    /* when neither says; 0: none */
 	int64_t max_wait_ms;        /* in the queue; 0: the startup timeout */
 	bool no_wait;               /* no idle Pod now: ABX_EEXHAUSTED */
 	bool secure;                /* give envd an access token */

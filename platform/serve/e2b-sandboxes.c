@@ -173,6 +173,7 @@ static void start_claim(abx__call *call, const abx__e2b_create *c)
 		.scaling_group = c->scaling_group,
 		.startup_timeout_ms = c->startup_timeout_ms,
 		.idle_timeout_ms = c->idle_timeout_ms,
+		.idle_default_ms = ABX__E2B_IDLE_DEFAULT_MS,
 		.no_wait = c->no_wait,
 		.secure = c->secure,
 		.team = call->who.team,
