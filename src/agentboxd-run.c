@@ -1,0 +1,495 @@
+/*
+ * agentboxd-run.c - the daemon itself: store, engine, control, keys, APIs and listeners
+ * on one loop.
+ *
+ * Order of the start: store, keys, engine and control; then the listeners, so that
+ * whoever is answered is answered truly. Order of the end: listeners, control, keys,
+ * APIs, engine, store. Pods go on running.
+ */
+#include "agentboxd.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/error.h"
+#include "base/str.h"
+#include "control/control.h"
+#include "io/http-server.h"
+#include "serve/keys.h"
+#include "serve/seal.h"
+#include "serve/serve.h"
+#include "store/sqlite.h"
+
+#define CLOSE_LIMIT_MS 10000
+
+typedef struct app app;
+
+/* The gateway arms Pods and needs control's table, control needs who arms: this stands in
+ * until both are there. */
+typedef struct late_runtime {
+	abx__runtime base;
+	abx__runtime *real;
+} late_runtime;
+
+typedef struct listener {
+	app *app;
+	abx__http_server *server;
+	bool e2b_only;
+	bool remote; /* off loopback */
+} listener;
+
+struct app {
+	const agentboxd_settings *s;
+	uv_loop_t loop;
+	abx__log log;
+	abx__store *store;
+	abx__seal *seal;
+	abx__engine *engine;
+	late_runtime runtime;
+	abx__control *control;
+	abx__keys *keys;
+	abx__serve *serve;
+	listener listeners[AGENTBOXD_LISTEN_MAX + 1];
+	size_t listener_count;
+	char base_url[96];
+	uv_signal_t signals[2];
+	uv_prepare_t prepare;
+	uv_timer_t tick;
+	uv_timer_t close_limit;
+	bool closing;
+	bool any_remote;
+	bool request_is_remote; /* of the request the gateway is just being given */
+	size_t open_servers;
+	int status;
+};
+
+static void close_all(app *a);
+
+/* ---- requests ---- */
+
+static void on_request(abx__http_req *req, void *userdata)
+{
+	listener *l = userdata;
+	app *a = l->app;
+
+	abx__serve_request(a->serve, req, l->e2b_only);
+}
+
+static void late_arm(abx__runtime *runtime, const char *namespace_, const char *pod,
+		     uint16_t port, const char *body, size_t body_len,
+		     uint64_t deadline_ms,
+		     void (*done)(void *userdata, int r, const abx_error *err),
+		     void *userdata)
+{
+	abx__runtime *real = ((late_runtime *)runtime)->real;
+
+	real->ops->arm(real, namespace_, pod, port, body, body_len, deadline_ms, done,
+		       userdata);
+}
+
+static void late_forget(abx__runtime *runtime, const char *namespace_, const char *pod)
+{
+	abx__runtime *real = ((late_runtime *)runtime)->real;
+
+	real->ops->forget(real, namespace_, pod);
+}
+
+static const abx__runtime_ops late_ops = { .arm = late_arm, .forget = late_forget };
+
+static bool is_loopback(const char *ip)
+{
+	return strncmp(ip, "127.", 4) == 0 || strcmp(ip, "::1") == 0;
+}
+
+static int open_server(app *a, listener **ret, abx_error **reterr)
+{
+	listener *l = &a->listeners[a->listener_count];
+	const abx__http_server_options opts = { .loop = &a->loop,
+						.on_request = on_request,
+						.userdata = l };
+	int r = abx__http_server_new(&opts, &l->server, reterr);
+
+	if (r < 0)
+		return r;
+	l->app = a;
+	a->listener_count++;
+	a->open_servers++;
+	*ret = l;
+	return ABX_OK;
+}
+
+static int listen_tcp(app *a, const agentboxd_address *address, abx_error **reterr)
+{
+	ABX_CLEANUP(abx__error_freep) abx_error *err = NULL;
+	listener *l;
+	uint16_t port = 0;
+	int r = open_server(a, &l, reterr);
+
+	if (r < 0)
+		return r;
+	l->e2b_only = address->e2b_only;
+	l->remote = !is_loopback(address->ip);
+	r = abx__http_server_listen_tcp(l->server, address->ip, address->port, &port,
+					&err);
+	if (r < 0 && address->fallback) {
+		abx__log_warn(&a->log,
+			      "default address is taken; only the Unix socket is served",
+			      "error=\"%s\"", abx_error_message(err));
+		return ABX_OK;
+	}
+	if (r < 0) {
+		if (reterr)
+			*reterr = abx_take(err);
+		return r;
+	}
+	if (!a->base_url[0] && !address->e2b_only)
+		snprintf(a->base_url, sizeof(a->base_url),
+			 strchr(address->ip, ':') ? "http://[%s]:%u" : "http://%s:%u",
+			 address->ip, port);
+	abx__log_info(&a->log, "listening", "address=%s port=%u surface=%s", address->ip,
+		      port, address->e2b_only ? "e2b" : "all");
+	return ABX_OK;
+}
+
+static int listen_unix(app *a, abx_error **reterr)
+{
+	listener *l;
+	int r = open_server(a, &l, reterr);
+
+	if (r < 0)
+		return r;
+	return abx__http_server_listen_unix(l->server, a->s->socket_path, 0600, reterr);
+}
+
+static int listen_all(app *a, abx_error **reterr)
+{
+	for (size_t i = 0; i < a->s->listen_count; i++) {
+		int r = listen_tcp(a, &a->s->listen[i], reterr);
+		if (r < 0)
+			return r;
+	}
+	return listen_unix(a, reterr);
+}
+
+/* ---- time ---- */
+
+static void on_tick(uv_timer_t *timer)
+{
+	app *a = timer->data;
+
+	if (a->control)
+		abx__control_tick(a->control);
+}
+
+/* Before the loop waits: the timer follows control's next deadline, wherever it moved. */
+static void on_prepare(uv_prepare_t *prepare)
+{
+	app *a = prepare->data;
+	int64_t next = a->control ? abx__control_next_deadline_ms(a->control) : INT64_MAX;
+	int64_t now = abx__mono_ms();
+
+	if (next == INT64_MAX)
+		uv_timer_stop(&a->tick);
+	else
+		uv_timer_start(&a->tick, on_tick, next > now ? (uint64_t)(next - now) : 0,
+			       0);
+}
+
+/* ---- the end ---- */
+
+static void on_handle_closed(uv_handle_t *handle)
+{
+	(void)handle;
+}
+
+static void on_store_closed(void *userdata)
+{
+	app *a = userdata;
+
+	uv_close((uv_handle_t *)&a->prepare, on_handle_closed);
+	uv_close((uv_handle_t *)&a->tick, on_handle_closed);
+	uv_close((uv_handle_t *)&a->close_limit, on_handle_closed);
+	for (size_t i = 0; i < 2; i++)
+		uv_close((uv_handle_t *)&a->signals[i], on_handle_closed);
+}
+
+static void close_store(void *userdata)
+{
+	app *a = userdata;
+
+	abx__keys_free(a->keys);
+	a->keys = NULL;
+	agentboxd_fake_stop();
+	if (a->store)
+		a->store->ops->close(a->store, on_store_closed, a);
+	else
+		on_store_closed(a);
+}
+
+static void close_engine(void *userdata)
+{
+	app *a = userdata;
+
+	abx__control_free(a->control); /* the gateway read its table until now */
+	a->control = NULL;
+	if (a->engine)
+		a->engine->ops->close(a->engine, close_store, a);
+	else
+		close_store(a);
+}
+
+static void close_serve(void *userdata)
+{
+	app *a = userdata;
+
+	if (a->serve)
+		abx__serve_close(a->serve, close_engine, a);
+	else
+		close_engine(a);
+}
+
+static void close_control(app *a)
+{
+	if (a->control)
+		abx__control_close(a->control, close_serve, a);
+	else
+		close_serve(a);
+}
+
+static void on_server_closed(void *userdata)
+{
+	app *a = userdata;
+
+	if (--a->open_servers == 0)
+		close_control(a);
+}
+
+static void on_close_limit(uv_timer_t *timer)
+{
+	app *a = timer->data;
+
+	abx__log_error(&a->log, "shutdown did not end in time", NULL);
+	_exit(1);
+}
+
+static void close_all(app *a)
+{
+	if (a->closing)
+		return;
+	a->closing = true;
+	uv_timer_start(&a->close_limit, on_close_limit, CLOSE_LIMIT_MS, 0);
+	unlink(a->s->socket_path);
+	if (a->open_servers == 0)
+		close_control(a);
+	for (size_t i = 0; i < a->listener_count; i++)
+		abx__http_server_close(a->listeners[i].server, on_server_closed, a);
+}
+
+static void on_signal(uv_signal_t *handle, int signum)
+{
+	app *a = handle->data;
+
+	abx__log_info(&a->log, "stopping", "signal=%d", signum);
+	close_all(a);
+}
+
+static void fail(app *a, const char *what, const abx_error *err)
+{
+	const char *hint = abx_error_hint(err);
+
+	abx__log_error(&a->log, "cannot start", "step=\"%s\" error=\"%s\"%s%s%s", what,
+		       abx_error_message(err), hint ? " hint=\"" : "", hint ? hint : "",
+		       hint ? "\"" : "");
+	a->status = 1;
+	close_all(a);
+}
+
+/* ---- the start ---- */
+
+/* Where it answers, for scripts: written beside its place and renamed. */
+static int write_state_file(app *a, abx_error **reterr)
+{
+	ABX_CLEANUP(abx__freep)
+	char *path = abx__strf("%s/agentboxd.json", a->s->state_dir);
+	ABX_CLEANUP(abx__freep)
+	char *tmp = abx__strf("%s/agentboxd.json.new", a->s->state_dir);
+	ABX_CLEANUP(abx__freep)
+	char *text =
+		abx__strf("{\"pid\": %ld, \"url\": \"%s\", \"socket\": \"%s\", "
+			  "\"version\": \"%s\"}\n",
+			  (long)getpid(), a->base_url, a->s->socket_path, abx_version());
+	ABX_CLEANUP(abx__closep) int fd = -1;
+
+	if (!path || !tmp || !text)
+		return abx__error_nomem(reterr);
+	fd = open(tmp, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
+	if (fd < 0 || write(fd, text, strlen(text)) != (ssize_t)strlen(text) ||
+	    rename(tmp, path) < 0)
+		return abx__error_errno(reterr, ABX_EIO, errno, "state file %s", path);
+	return ABX_OK;
+}
+
+static void say_ready(app *a)
+{
+	static const char text[] = "ready\n";
+
+	abx__log_info(&a->log, "ready", "pid=%ld url=%s socket=%s", (long)getpid(),
+		      a->base_url, a->s->socket_path);
+	if (a->s->ready_fd < 0)
+		return;
+	if (write(a->s->ready_fd, text, sizeof(text) - 1) < 0)
+		abx__log_warn(&a->log, "nobody waits for the ready notice", NULL);
+	close(a->s->ready_fd);
+}
+
+static int new_serve(app *a, abx_error **reterr)
+{
+	const abx__serve_options opts = { .loop = &a->loop,
+					  .control = a->control,
+					  .keys = a->keys,
+					  .cluster_id = a->s->cluster_id,
+					  .base_url = a->base_url[0] ? a->base_url
+								     : "http://localhost",
+					  .clock = &abx__clock_system,
+					  .log = &a->log };
+
+	return abx__serve_new(&opts, &a->serve, reterr);
+}
+
+static void on_keys_started(void *userdata, int r, const abx_error *err)
+{
+	app *a = userdata;
+	ABX_CLEANUP(abx__error_freep) abx_error *own = NULL;
+
+	if (a->closing)
+		return;
+	if (r < 0) {
+		fail(a, "keys", err);
+		return;
+	}
+	r = listen_all(a, &own);
+	if (r == ABX_OK)
+		r = new_serve(a, &own);
+	if (r == ABX_OK)
+		r = write_state_file(a, &own);
+	if (r < 0)
+		fail(a, "listen", own);
+	else
+		say_ready(a);
+}
+
+static void on_control_started(void *userdata, int r, const abx_error *err)
+{
+	app *a = userdata;
+
+	if (a->closing)
+		return;
+	if (r < 0)
+		fail(a, "control", err);
+	else
+		abx__keys_start(a->keys, on_keys_started, a);
+}
+
+static void on_wake(void *userdata)
+{
+	(void)userdata; /* on_prepare looks before every wait */
+}
+
+static int new_engine(app *a, abx_error **reterr)
+{
+	if (strcmp(a->s->engine, "fake") == 0)
+		return agentboxd_fake_new(&a->loop, &a->engine, &a->runtime.real, reterr);
+	return abx__error_set(reterr, ABX_EUNSUPPORTED,
+			      "engine \"%s\" is not built in yet", a->s->engine);
+}
+
+static int new_control(app *a, abx_error **reterr)
+{
+	const abx__control_config config = { .cluster_id = a->s->cluster_id,
+					     .token_key = abx__seal_token_key(a->seal),
+					     .store = a->store,
+					     .engine = a->engine,
+					     .runtime = &a->runtime.base,
+					     .clock = &abx__clock_system,
+					     .log = &a->log,
+					     .wake = on_wake,
+					     .wake_userdata = a };
+
+	return abx__control_new(&config, &a->control, reterr);
+}
+
+static int assemble(app *a, abx_error **reterr)
+{
+	const abx__store_sqlite_options store = { .dir = a->s->state_dir };
+	ABX_CLEANUP(abx__freep) char *key = abx__strf("%s/server.key", a->s->state_dir);
+	ABX_CLEANUP(abx__freep) char *pair = abx__strf("%s/keys.json", a->s->state_dir);
+	int r;
+
+	if (!key || !pair)
+		return abx__error_nomem(reterr);
+	r = abx__store_sqlite_open(&a->loop, &store, &a->store, reterr);
+	if (r == ABX_OK)
+		r = abx__seal_load(key, &a->seal, reterr);
+	if (r == ABX_OK)
+		r = abx__keys_new(a->store, a->seal, &abx__clock_system, pair, &a->keys,
+				  reterr);
+	if (r == ABX_OK)
+		r = new_engine(a, reterr);
+	if (r == ABX_OK)
+		r = new_control(a, reterr);
+	if (r < 0)
+		return r;
+	uv_prepare_start(&a->prepare, on_prepare);
+	return abx__control_start(a->control, on_control_started, a, reterr);
+}
+
+static void init_loop(app *a)
+{
+	static const int signums[] = { SIGTERM, SIGINT };
+
+	uv_loop_init(&a->loop);
+	uv_prepare_init(&a->loop, &a->prepare);
+	a->prepare.data = a;
+	uv_timer_init(&a->loop, &a->tick);
+	a->tick.data = a;
+	uv_timer_init(&a->loop, &a->close_limit);
+	a->close_limit.data = a;
+	for (size_t i = 0; i < 2; i++) {
+		uv_signal_init(&a->loop, &a->signals[i]);
+		a->signals[i].data = a;
+		uv_signal_start(&a->signals[i], on_signal, signums[i]);
+	}
+}
+
+int agentboxd_run(const agentboxd_settings *s)
+{
+	ABX_CLEANUP(abx__error_freep) abx_error *err = NULL;
+	app *a = abx__calloc(1, sizeof(*a));
+	int status;
+
+	if (!a)
+		return 1;
+	a->s = s;
+	a->log.write = abx__log_json_line;
+	a->log.userdata = (void *)(intptr_t)STDERR_FILENO;
+	a->log.level = s->debug ? ABX__LOG_DEBUG : ABX__LOG_INFO;
+	signal(SIGPIPE, SIG_IGN);
+	a->runtime.base.ops = &late_ops;
+	for (size_t i = 0; i < s->listen_count; i++)
+		a->any_remote = a->any_remote || !is_loopback(s->listen[i].ip);
+	init_loop(a);
+	if (assemble(a, &err) < 0)
+		fail(a, "assemble", err);
+	uv_run(&a->loop, UV_RUN_DEFAULT);
+	uv_loop_close(&a->loop);
+	abx__seal_free(a->seal);
+	status = a->status;
+	abx__free(a);
+	return status;
+}

@@ -1,0 +1,417 @@
+/*
+ * agentboxd.c - the daemon's command line: what it is to do and with what.
+ */
+#include "agentboxd.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/error.h"
+#include "base/str.h"
+
+static const char usage[] =
+	"Usage: agentboxd [OPTION]...\n"
+	"Serves sandboxes: the native API, the E2B API and the way into every sandbox.\n"
+	"\n"
+	"  --state-dir DIR        everything of this instance (root: /var/lib/agentbox,\n"
+	"                         else $XDG_STATE_HOME/agentbox)\n"
+	"  --listen IP:PORT       an address for all surfaces; may be repeated, \"none\" "
+	"for the\n"
+	"                         Unix socket alone (default 127.0.0.1:8080)\n"
+	"  --e2b-listen IP:PORT   an address for the E2B API and the data plane alone\n"
+	"  --allow-remote         addresses off loopback are meant; a key is then "
+	"required there\n"
+	"                         for everything\n"
+	"  --socket PATH          the Unix socket that needs no key (default "
+	"DIR/agentboxd.sock)\n"
+	"  --engine local|fake    what runs Pods (default local)\n"
+	"  --podd-socket PATH     where agentbox-podd listens (default DIR/podd.sock)\n"
+	"  --cluster-id ID        this cluster's name (default local)\n"
+	"  --account NAME|UID[:GID]  who to be instead of root (default agentbox, else "
+	"nobody)\n"
+	"  --log-file PATH        JSON lines go there (default: standard error)\n"
+	"  --debug                say more in the log\n"
+	"  --ready-fd N           write \"ready\" to this descriptor once requests are "
+	"answered\n"
+	"  --foreground           stay there (the default)\n"
+	"  --daemon               go into the background once requests are answered\n"
+	"\n"
+	"  --supervise            start agentbox-podd and agentboxd and keep them "
+	"running\n"
+	"  --podd PROGRAM         the agentbox-podd to start (default: beside "
+	"agentboxd)\n"
+	"  --podd-arg ARG         hand this on to it; may be repeated\n"
+	"  --stop                 end the instance of --state-dir: daemons and Pods\n"
+	"  --purge                with --stop: remove the state directory as well\n"
+	"\n"
+	"  --version, --help\n";
+
+enum {
+	OPT_STATE_DIR = 256,
+	OPT_LISTEN,
+	OPT_E2B_LISTEN,
+	OPT_ALLOW_REMOTE,
+	OPT_SOCKET,
+	OPT_ENGINE,
+	OPT_PODD_SOCKET,
+	OPT_CLUSTER_ID,
+	OPT_ACCOUNT,
+	OPT_LOG_FILE,
+	OPT_DEBUG,
+	OPT_READY_FD,
+	OPT_FOREGROUND,
+	OPT_DAEMON,
+	OPT_SUPERVISE,
+	OPT_PODD,
+	OPT_PODD_ARG,
+	OPT_STOP,
+	OPT_PURGE,
+	OPT_VERSION,
+	OPT_HELP,
+};
+
+static const struct option options[] = {
+	{ "state-dir", required_argument, NULL, OPT_STATE_DIR },
+	{ "listen", required_argument, NULL, OPT_LISTEN },
+	{ "e2b-listen", required_argument, NULL, OPT_E2B_LISTEN },
+	{ "allow-remote", no_argument, NULL, OPT_ALLOW_REMOTE },
+	{ "socket", required_argument, NULL, OPT_SOCKET },
+	{ "engine", required_argument, NULL, OPT_ENGINE },
+	{ "podd-socket", required_argument, NULL, OPT_PODD_SOCKET },
+	{ "cluster-id", required_argument, NULL, OPT_CLUSTER_ID },
+	{ "account", required_argument, NULL, OPT_ACCOUNT },
+	{ "log-file", required_argument, NULL, OPT_LOG_FILE },
+	{ "debug", no_argument, NULL, OPT_DEBUG },
+	{ "ready-fd", required_argument, NULL, OPT_READY_FD },
+	{ "foreground", no_argument, NULL, OPT_FOREGROUND },
+	{ "daemon", no_argument, NULL, OPT_DAEMON },
+	{ "supervise", no_argument, NULL, OPT_SUPERVISE },
+	{ "podd", required_argument, NULL, OPT_PODD },
+	{ "podd-arg", required_argument, NULL, OPT_PODD_ARG },
+	{ "stop", no_argument, NULL, OPT_STOP },
+	{ "purge", no_argument, NULL, OPT_PURGE },
+	{ "version", no_argument, NULL, OPT_VERSION },
+	{ "help", no_argument, NULL, OPT_HELP },
+	{ 0 },
+};
+
+static int die(const abx_error *err)
+{
+	const char *hint = abx_error_hint(err);
+
+	fprintf(stderr, "agentboxd: %s\n", abx_error_message(err));
+	if (hint)
+		fprintf(stderr, "  %s\n", hint);
+	return 1;
+}
+
+/* ---- addresses ---- */
+
+/* "IP:PORT", "[IPv6]:PORT". */
+static int parse_address(const char *text, agentboxd_address *ret, abx_error **reterr)
+{
+	const char *colon = strrchr(text, ':');
+	size_t len = colon ? (size_t)(colon - text) : 0;
+	const char *ip = text;
+	uint64_t port;
+
+	if (len > 2 && ip[0] == '[' && ip[len - 1] == ']') {
+		ip++;
+		len -= 2;
+	}
+	if (!colon || len == 0 || len >= sizeof(ret->ip) ||
+	    abx__parse_u64(colon + 1, 0, 65535, &port) < 0)
+		return abx__error_set(reterr, ABX_EINVAL, "\"%s\" is not IP:PORT", text);
+	memcpy(ret->ip, ip, len);
+	ret->ip[len] = '\0';
+	ret->port = (unsigned short)port;
+	return ABX_OK;
+}
+
+static int add_address(agentboxd_settings *s, const char *text, bool e2b_only,
+		       abx_error **reterr)
+{
+	agentboxd_address *address = &s->listen[s->listen_count];
+	int r;
+
+	if (s->listen_count == AGENTBOXD_LISTEN_MAX)
+		return abx__error_set(reterr, ABX_EINVAL, "no more than %d addresses",
+				      AGENTBOXD_LISTEN_MAX);
+	r = parse_address(text, address, reterr);
+	if (r < 0)
+		return r;
+	address->e2b_only = e2b_only;
+	s->listen_count++;
+	return ABX_OK;
+}
+
+/* Off loopback only when it is meant. */
+static int check_addresses(const agentboxd_settings *s, abx_error **reterr)
+{
+	for (size_t i = 0; i < s->listen_count; i++) {
+		const char *ip = s->listen[i].ip;
+
+		if (s->allow_remote || strncmp(ip, "127.", 4) == 0 ||
+		    strcmp(ip, "::1") == 0)
+			continue;
+		abx__error_set(reterr, ABX_EDENIED, "%s is not a loopback address", ip);
+		abx__error_hint(reterr, "with --allow-remote it is served, and a key is "
+					"required there for "
+					"everything; put TLS in front of it");
+		return ABX_EDENIED;
+	}
+	return ABX_OK;
+}
+
+/* ---- options ---- */
+
+static int set_text(char **field, const char *value, abx_error **reterr)
+{
+	abx__free(*field);
+	*field = abx__strdup(value);
+	return *field ? ABX_OK : abx__error_nomem(reterr);
+}
+
+static int take_where(agentboxd_settings *s, int opt, const char *value, bool *none,
+		      abx_error **reterr)
+{
+	switch (opt) {
+	case OPT_STATE_DIR:
+		return set_text(&s->state_dir, value, reterr);
+	case OPT_SOCKET:
+		return set_text(&s->socket_path, value, reterr);
+	case OPT_PODD_SOCKET:
+		return set_text(&s->podd_socket, value, reterr);
+	case OPT_LOG_FILE:
+		return set_text(&s->log_file, value, reterr);
+	case OPT_LISTEN:
+		if (strcmp(value, "none") == 0) {
+			*none = true;
+			return ABX_OK;
+		}
+		return add_address(s, value, false, reterr);
+	case OPT_E2B_LISTEN:
+		return add_address(s, value, true, reterr);
+	default:
+		return 1;
+	}
+}
+
+static int take_number(agentboxd_settings *s, const char *value, abx_error **reterr)
+{
+	uint64_t fd;
+
+	if (abx__parse_u64(value, 0, 1023, &fd) < 0)
+		return abx__error_set(reterr, ABX_EINVAL,
+				      "--ready-fd \"%s\" is no descriptor", value);
+	s->ready_fd = (int)fd;
+	return ABX_OK;
+}
+
+static int take_what(agentboxd_settings *s, int opt, const char *value,
+		     abx_error **reterr)
+{
+	switch (opt) {
+	case OPT_ALLOW_REMOTE:
+		s->allow_remote = true;
+		break;
+	case OPT_ENGINE:
+		s->engine = value;
+		if (strcmp(value, "local") != 0 && strcmp(value, "fake") != 0)
+			return abx__error_set(reterr, ABX_EINVAL,
+					      "engine \"%s\" is neither local nor fake",
+					      value);
+		break;
+	case OPT_CLUSTER_ID:
+		s->cluster_id = value;
+		break;
+	case OPT_ACCOUNT:
+		s->account = value;
+		break;
+	case OPT_DEBUG:
+		s->debug = true;
+		break;
+	case OPT_READY_FD:
+		return take_number(s, value, reterr);
+	case OPT_DAEMON:
+	case OPT_FOREGROUND:
+		s->daemon = opt == OPT_DAEMON;
+		break;
+	case OPT_SUPERVISE:
+		s->supervise = true;
+		break;
+	case OPT_PODD:
+		s->podd_program = value;
+		break;
+	case OPT_PODD_ARG:
+		if (s->podd_arg_count == AGENTBOXD_PODD_ARGS_MAX)
+			return abx__error_set(reterr, ABX_EINVAL, "too many --podd-arg");
+		s->podd_args[s->podd_arg_count++] = value;
+		break;
+	case OPT_STOP:
+		s->stop = true;
+		break;
+	case OPT_PURGE:
+		s->purge = true;
+		break;
+	default:
+		break;
+	}
+	return ABX_OK;
+}
+
+static int default_state_dir(agentboxd_settings *s, abx_error **reterr)
+{
+	const char *state = getenv("XDG_STATE_HOME"), *home = getenv("HOME");
+
+	if (geteuid() == 0)
+		s->state_dir = abx__strdup("/var/lib/agentbox");
+	else if (state && *state == '/')
+		s->state_dir = abx__strf("%s/agentbox", state);
+	else if (home && *home == '/')
+		s->state_dir = abx__strf("%s/.local/state/agentbox", home);
+	else
+		return abx__error_set(reterr, ABX_EINVAL, "no HOME; name a --state-dir");
+	return s->state_dir ? ABX_OK : abx__error_nomem(reterr);
+}
+
+/* The directory above all must be absolute: children and --daemon change the working
+ * directory. */
+static int make_absolute(char **path, abx_error **reterr)
+{
+	ABX_CLEANUP(abx__freep) char *cwd = NULL;
+	char buf[4096];
+
+	if (!*path || **path == '/')
+		return ABX_OK;
+	if (!getcwd(buf, sizeof(buf)))
+		return abx__error_errno(reterr, ABX_EIO, errno, "working directory");
+	cwd = abx__strf("%s/%s", buf, *path);
+	if (!cwd)
+		return abx__error_nomem(reterr);
+	abx__free(*path);
+	*path = abx_take(cwd);
+	return ABX_OK;
+}
+
+static int fill_defaults(agentboxd_settings *s, bool none, abx_error **reterr)
+{
+	int r = s->state_dir ? ABX_OK : default_state_dir(s, reterr);
+
+	if (r == ABX_OK)
+		r = make_absolute(&s->state_dir, reterr);
+	if (r == ABX_OK)
+		r = make_absolute(&s->log_file, reterr);
+	if (r < 0)
+		return r;
+	if (!s->socket_path)
+		s->socket_path = abx__strf("%s/agentboxd.sock", s->state_dir);
+	if (!s->podd_socket)
+		s->podd_socket = abx__strf("%s/podd.sock", s->state_dir);
+	if (s->daemon && !s->log_file)
+		s->log_file = abx__strf("%s/agentboxd.log", s->state_dir);
+	if (!s->socket_path || !s->podd_socket || (s->daemon && !s->log_file))
+		return abx__error_nomem(reterr);
+	if (s->listen_count == 0 && !none) {
+		r = add_address(s, "127.0.0.1:8080", false, reterr);
+		s->listen[0].fallback = true;
+	}
+	return r < 0 ? r : check_addresses(s, reterr);
+}
+
+/* 1: go on; 0: it is done; negative: an error. */
+static int parse_options(int argc, char **argv, agentboxd_settings *s, abx_error **reterr)
+{
+	bool none = false;
+	int opt, r;
+
+	while ((opt = getopt_long(argc, argv, "", options, NULL)) != -1) {
+		if (opt == '?')
+			return abx__error_set(reterr, ABX_EINVAL, "see agentboxd --help");
+		if (opt == OPT_HELP) {
+			fputs(usage, stdout);
+			return 0;
+		}
+		if (opt == OPT_VERSION) {
+			printf("agentboxd %s\n", abx_version());
+			return 0;
+		}
+		r = take_where(s, opt, optarg, &none, reterr);
+		if (r == 1)
+			r = take_what(s, opt, optarg, reterr);
+		if (r < 0)
+			return r;
+	}
+	if (optind < argc)
+		return abx__error_set(reterr, ABX_EINVAL, "\"%s\" is not an option",
+				      argv[optind]);
+	if (s->purge && !s->stop)
+		return abx__error_set(reterr, ABX_EINVAL, "--purge goes with --stop");
+	r = fill_defaults(s, none, reterr);
+	return r < 0 ? r : 1;
+}
+
+/* ---- the log ---- */
+
+/* Standard error becomes the file. Opened before root is gone, so that the supervisor may
+ * own it. */
+static int redirect_log(const agentboxd_settings *s, abx_error **reterr)
+{
+	int fd;
+
+	if (!s->log_file)
+		return ABX_OK;
+	fd = open(s->log_file, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW,
+		  0600);
+	if (fd < 0 || dup2(fd, STDERR_FILENO) < 0)
+		return abx__error_errno(reterr, ABX_EIO, errno, "log file %s",
+					s->log_file);
+	if (fd != STDERR_FILENO)
+		close(fd);
+	return ABX_OK;
+}
+
+static int start(agentboxd_settings *s, abx_error **reterr)
+{
+	agentboxd_account account;
+	int r = agentboxd_account_find(s->account, &account, reterr);
+
+	if (r == ABX_OK)
+		r = agentboxd_state_dir_make(s->state_dir, &account, reterr);
+	if (r == ABX_OK && s->daemon)
+		r = agentboxd_daemonize(s, reterr);
+	if (r == ABX_OK)
+		r = redirect_log(s, reterr);
+	if (r < 0)
+		return r;
+	if (s->supervise)
+		return agentboxd_supervise(s, &account);
+	r = agentboxd_rights_drop(&account, reterr);
+	return r < 0 ? r : agentboxd_run(s);
+}
+
+int main(int argc, char **argv)
+{
+	ABX_CLEANUP(abx__error_freep) abx_error *err = NULL;
+	agentboxd_settings s = { .engine = "local",
+				 .cluster_id = "local",
+				 .ready_fd = -1 };
+	int r;
+
+	s.argc = argc;
+	s.argv = argv;
+	r = parse_options(argc, argv, &s, &err);
+	if (r == 1)
+		r = s.stop ? agentboxd_stop(&s) : start(&s, &err);
+	abx__free(s.state_dir);
+	abx__free(s.socket_path);
+	abx__free(s.podd_socket);
+	abx__free(s.log_file);
+	return r < 0 ? die(err) : r;
+}

@@ -1,0 +1,85 @@
+/*
+ * agentboxd.h - what the daemon's files share: its settings, and the four things it can
+ * be told to do.
+ */
+#ifndef AGENTBOXD_H
+#define AGENTBOXD_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/types.h>
+
+#include <agentbox/error.h>
+#include <uv.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "control/port-engine.h"
+#include "control/port-runtime.h"
+
+#define AGENTBOXD_LISTEN_MAX 16
+#define AGENTBOXD_PODD_ARGS_MAX 64
+
+typedef struct agentboxd_address {
+	char ip[64];
+	unsigned short port;
+	bool e2b_only;
+	bool fallback; /* the default: may be taken by somebody else */
+} agentboxd_address;
+
+typedef struct agentboxd_settings {
+	char *state_dir;
+	char *socket_path;
+	char *podd_socket;
+	char *log_file; /* NULL: stderr */
+	const char *cluster_id;
+	const char *engine; /* "local" or "fake" */
+	const char *account;
+	const char *podd_program; /* NULL: beside this program */
+	agentboxd_address listen[AGENTBOXD_LISTEN_MAX];
+	size_t listen_count;
+	const char *podd_args[AGENTBOXD_PODD_ARGS_MAX];
+	size_t podd_arg_count;
+	bool allow_remote;
+	bool supervise, daemon, stop, purge;
+	bool debug;
+	int ready_fd; /* "ready\n" is written there once requests are answered; -1: none
+		       */
+	int argc;     /* the command line, for the supervisor to hand on */
+	char **argv;
+} agentboxd_settings;
+
+/* Who the daemon is to be, once it is not root any more. */
+typedef struct agentboxd_account {
+	uid_t uid;
+	gid_t gid;
+} agentboxd_account;
+
+/* NAME, UID or UID:GID; NULL: "agentbox", else "nobody". Not root: whoever runs it. */
+int agentboxd_account_find(const char *name, agentboxd_account *ret, abx_error **reterr);
+/* Makes the state directory, mode 0700, and its owner the account. */
+int agentboxd_state_dir_make(const char *path, const agentboxd_account *account,
+			     abx_error **reterr);
+/* Gives up root for good: ids, groups, capabilities, and the way back to them. */
+int agentboxd_rights_drop(const agentboxd_account *account, abx_error **reterr);
+
+/* Serves until SIGTERM or SIGINT; the process's exit status. */
+int agentboxd_run(const agentboxd_settings *s);
+/* Keeps agentbox-podd and agentboxd running until SIGTERM or SIGINT. */
+int agentboxd_supervise(const agentboxd_settings *s, const agentboxd_account *account);
+/* Ends the supervisor of the state directory, the daemons and their Pods; with purge, the
+ * directory too. */
+int agentboxd_stop(const agentboxd_settings *s);
+/* Into the background; returns in the child, with a descriptor for settings.ready_fd. The
+   first process waits for "ready" and exits with 0, or with 1 when the child ended first.
+ */
+int agentboxd_daemonize(agentboxd_settings *s, abx_error **reterr);
+
+/* --engine fake: Pods in memory that nothing runs in, for developing clients. Lives as
+ * long as the process. */
+int agentboxd_fake_new(uv_loop_t *loop, abx__engine **ret_engine,
+		       abx__runtime **ret_runtime, abx_error **reterr);
+/* Lets go of the loop; after it nothing of the fake is called any more. */
+void agentboxd_fake_stop(void);
+
+#endif

@@ -1,0 +1,267 @@
+/* The daemon itself: its addresses, its files, its end. */
+#include <criterion/criterion.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/str.h"
+#include "daemon.h"
+
+TestSuite(serve_daemon, .fini = daemon_teardown, .timeout = 120);
+
+static void program_path(char *out, size_t size)
+{
+	const char *top = getenv("top_builddir");
+
+	snprintf(out, size, "%s/src/agentboxd", top ? top : ".");
+}
+
+/* Runs it to its end; the exit status, and what it wrote to standard error. */
+static int run_to_end(char *out, size_t size, const char *const *args)
+{
+	char path[512];
+	const char *argv[32] = { path };
+	int fds[2], status, n = 1;
+	size_t len = 0;
+	ssize_t got;
+	pid_t pid;
+
+	program_path(path, sizeof(path));
+	while (*args)
+		argv[n++] = *args++;
+	argv[n] = NULL;
+	cr_assert_eq(pipe(fds), 0);
+	pid = fork();
+	if (pid == 0) {
+		dup2(fds[1], 1);
+		dup2(fds[1], 2);
+		close(fds[0]);
+		close(fds[1]);
+		execv(path, (char **)argv);
+		_exit(127);
+	}
+	close(fds[1]);
+	while (len + 1 < size && (got = read(fds[0], out + len, size - 1 - len)) > 0)
+		len += (size_t)got;
+	out[len] = '\0';
+	close(fds[0]);
+	cr_assert_eq(waitpid(pid, &status, 0), pid);
+	return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
+}
+
+Test(serve_daemon, files_are_its_owners_alone)
+{
+	static const char *const names[] = { "keys.json", "server.key", "agentboxd.json",
+					     "agentboxd.sock", "store.db" };
+	struct stat st;
+	char path[128];
+
+	daemon_begin();
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		snprintf(path, sizeof(path), "%s/%s", d.dir, names[i]);
+		cr_assert_eq(stat(path, &st), 0, "%s", path);
+		cr_assert_eq(st.st_mode & 077, 0, "%s has mode %o", path,
+			     st.st_mode & 07777);
+	}
+	daemon_end();
+	snprintf(path, sizeof(path), "%s/agentboxd.sock", d.dir);
+	cr_assert_neq(stat(path, &st), 0, "the socket goes with the daemon");
+}
+
+Test(serve_daemon, is_not_root_and_has_no_way_back)
+{
+	char path[64], text[4096] = "";
+	unsigned long uid = 0;
+	FILE *file;
+
+	daemon_begin();
+	snprintf(path, sizeof(path), "/proc/%d/status", (int)d.pid);
+	file = fopen(path, "r");
+	cr_assert(file);
+	cr_assert_gt(fread(text, 1, sizeof(text) - 1, file), 0);
+	fclose(file);
+	cr_assert_eq(sscanf(strstr(text, "Uid:"), "Uid:\t%lu", &uid), 1);
+	cr_assert_neq(uid, 0, "it runs as root");
+	cr_assert(strstr(text, "CapEff:\t0000000000000000"));
+	cr_assert(strstr(text, "CapPrm:\t0000000000000000"));
+	cr_assert(strstr(text, "CapInh:\t0000000000000000"));
+	cr_assert(strstr(text, "CapAmb:\t0000000000000000"));
+	cr_assert(strstr(text, "NoNewPrivs:\t1"));
+}
+
+Test(serve_daemon, refuses_addresses_off_loopback)
+{
+	char out[2048];
+	static const char *const args[] = { "--engine",    "fake",
+					    "--state-dir", "/tmp/serve-none",
+					    "--listen",    "0.0.0.0:0",
+					    NULL };
+
+	cr_assert_eq(run_to_end(out, sizeof(out), args), 1);
+	cr_assert(strstr(out, "0.0.0.0 is not a loopback address"), "%s", out);
+	cr_assert(strstr(out, "--allow-remote"), "%s", out);
+	cr_assert_neq(access("/tmp/serve-none", F_OK), 0, "nothing was made");
+}
+
+Test(serve_daemon, names_wrong_options)
+{
+	char out[2048];
+	static const char *const table[][4] = {
+		{ "--listen", "8080", NULL, "\"8080\" is not IP:PORT" },
+		{ "--listen", "127.0.0.1:99999", NULL, "is not IP:PORT" },
+		{ "--engine", "docker", NULL, "neither local nor fake" },
+		{ "--purge", NULL, NULL, "--purge goes with --stop" },
+		{ "surplus", NULL, NULL, "\"surplus\" is not an option" },
+	};
+
+	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
+		cr_assert_eq(run_to_end(out, sizeof(out), table[i]), 1);
+		cr_assert(strstr(out, table[i][3]), "%s", out);
+	}
+}
+
+Test(serve_daemon, one_per_state_directory)
+{
+	char out[4096];
+	const char *args[] = { "--engine", "fake", "--state-dir", d.dir,
+			       "--listen", "none", NULL };
+
+	daemon_begin();
+	cr_assert_eq(run_to_end(out, sizeof(out), args), 1);
+	cr_assert(strstr(out, "cannot start"), "%s", out);
+	expect("GET", "/v2/sandboxes", NULL, 200, "[]");
+}
+
+Test(serve_daemon, keeps_its_sandboxes_over_a_restart_of_its_documents)
+{
+	answer a;
+
+	daemon_begin();
+	make_env("base", 1);
+	daemon_again();
+	a = ask("GET", "/v1/envs/base", NULL);
+	cr_assert_eq(a.status, 200);
+	answer_done(&a);
+	wait_idle("base", 1);
+}
+
+/* ---- the supervisor ---- */
+
+static pid_t pid_in(const char *name)
+{
+	char path[128], text[32] = "";
+	uint64_t pid = 0;
+	int fd;
+
+	snprintf(path, sizeof(path), "%s/%s", d.dir, name);
+	fd = open(path, O_RDONLY);
+	if (fd < 0 || read(fd, text, sizeof(text) - 1) <= 0)
+		return 0;
+	close(fd);
+	text[strcspn(text, "\n")] = '\0';
+	cr_assert_eq(abx__parse_u64(text, 1, INT32_MAX, &pid), 0);
+	return (pid_t)pid;
+}
+
+static pid_t daemon_pid(void)
+{
+	char path[128], text[512] = "";
+	const char *p;
+	int fd;
+
+	snprintf(path, sizeof(path), "%s/agentboxd.json", d.dir);
+	fd = open(path, O_RDONLY);
+	if (fd < 0 || read(fd, text, sizeof(text) - 1) <= 0)
+		return 0;
+	close(fd);
+	p = strstr(text, "\"pid\": ");
+	return p ? (pid_t)strtol(p + 7, NULL, 10) : 0;
+}
+
+static void nap(void)
+{
+	const struct timespec t = { .tv_nsec = 20000000 };
+
+	nanosleep(&t, NULL);
+}
+
+static void supervise(void)
+{
+	static const char *args[] = { "--supervise", "--daemon",    "--engine",
+				      "fake",        "--state-dir", d.dir,
+				      "--listen",    "127.0.0.1:0", NULL };
+	char out[2048];
+
+	snprintf(d.dir, sizeof(d.dir), "/tmp/serve-test-XXXXXX");
+	cr_assert(mkdtemp(d.dir));
+	snprintf(d.socket, sizeof(d.socket), "%s/agentboxd.sock", d.dir);
+	cr_assert_eq(run_to_end(out, sizeof(out), args), 0, "%s", out);
+}
+
+Test(serve_daemon, supervisor_starts_again_what_died_and_stops_all)
+{
+	char out[2048];
+	const char *stop[] = { "--stop", "--purge", "--state-dir", d.dir, NULL };
+	pid_t supervisor, first, second = 0;
+	answer a;
+
+	supervise();
+	a = ask_unix("GET", "/ping", NULL);
+	cr_assert_eq(a.status, 200, "--daemon returns when requests are answered");
+	answer_done(&a);
+	supervisor = pid_in("supervise.pid");
+	first = daemon_pid();
+	cr_assert_gt(supervisor, 0);
+	cr_assert_eq(kill(supervisor, 0), 0);
+	kill(first, SIGKILL);
+	for (int i = 0; i < 250 && (second = daemon_pid()) == first; i++)
+		nap();
+	cr_assert_neq(second, first, "it was not started again");
+	a = ask_unix("GET", "/ping", NULL);
+	cr_assert_eq(a.status, 200);
+	answer_done(&a);
+	cr_assert_eq(run_to_end(out, sizeof(out), stop), 0, "%s", out);
+	cr_assert_neq(kill(second, 0), 0, "agentboxd still runs");
+	cr_assert_neq(kill(supervisor, 0), 0, "the supervisor still runs");
+	cr_assert_neq(access(d.dir, F_OK), 0, "the state directory is still there");
+	cr_assert_eq(run_to_end(out, sizeof(out), stop), 0, "stopping twice is fine: %s",
+		     out);
+}
+
+Test(serve_daemon, supervisor_gives_up_on_what_never_starts)
+{
+	const char *args[] = { "--supervise",    "--daemon", "--engine", "fake",
+			       "--state-dir",    d.dir,      "--listen", "192.0.2.1:1",
+			       "--allow-remote", NULL };
+	char out[2048];
+	struct stat st;
+
+	snprintf(d.dir, sizeof(d.dir), "/tmp/serve-test-XXXXXX");
+	cr_assert(mkdtemp(d.dir));
+	cr_assert_eq(run_to_end(out, sizeof(out), args), 1);
+	cr_assert(strstr(out, "did not start; its log is"), "%s", out);
+	for (int i = 0; i < 100 && pid_in("supervise.pid"); i++)
+		nap();
+	snprintf(out, sizeof(out), "%s/agentboxd.log", d.dir);
+	cr_assert_eq(stat(out, &st), 0);
+}
+
+Test(serve_daemon, stop_removes_nothing_that_is_not_its_own)
+{
+	char out[2048], file[128];
+	const char *stop[] = { "--stop", "--purge", "--state-dir", d.dir, NULL };
+
+	snprintf(d.dir, sizeof(d.dir), "/tmp/serve-test-XXXXXX");
+	cr_assert(mkdtemp(d.dir));
+	snprintf(file, sizeof(file), "%s/letter.txt", d.dir);
+	close(open(file, O_CREAT | O_WRONLY, 0600));
+	cr_assert_eq(run_to_end(out, sizeof(out), stop), 1);
+	cr_assert(strstr(out, "is not a state directory"), "%s", out);
+	cr_assert_eq(access(file, F_OK), 0);
+}
