@@ -20,6 +20,8 @@
 #include "base/error.h"
 #include "base/str.h"
 #include "control/control.h"
+#include "engine/local/local.h"
+#include "gateway/gateway.h"
 #include "io/http-server.h"
 #include "serve/keys.h"
 #include "serve/seal.h"
@@ -51,6 +53,7 @@ struct app {
 	abx__store *store;
 	abx__seal *seal;
 	abx__engine *engine;
+	abx__gateway *gateway;
 	late_runtime runtime;
 	abx__control *control;
 	abx__keys *keys;
@@ -78,7 +81,30 @@ static void on_request(abx__http_req *req, void *userdata)
 	listener *l = userdata;
 	app *a = l->app;
 
-	abx__serve_request(a->serve, req, l->e2b_only);
+	if (abx__gateway_match(req)) {
+		a->request_is_remote = l->remote;
+		abx__gateway_serve(a->gateway, req);
+	} else {
+		abx__serve_request(a->serve, req, l->e2b_only);
+	}
+}
+
+/* Off loopback a request for a sandbox needs a key, or the sandbox's own token, which an
+ * E2B SDK sends instead. */
+static int check_key(void *userdata, const abx__http_req *req, const char *key,
+		     const abx__sandbox_rec *sandbox)
+{
+	app *a = userdata;
+	const char *token = abx__http_req_header(req, "X-Access-Token");
+
+	(void)key;
+	if (!a->request_is_remote || abx__http_req_is_unix(req) ||
+	    abx__serve_is_authenticated(a->serve, req))
+		return ABX_OK;
+	if (sandbox && sandbox->access_token && token &&
+	    abx__secret_equals(sandbox->access_token, token, strlen(token)))
+		return ABX_OK;
+	return ABX_EUNAUTHENTICATED;
 }
 
 static void late_arm(abx__runtime *runtime, const char *namespace_, const char *pod,
@@ -244,14 +270,24 @@ static void close_engine(void *userdata)
 		close_store(a);
 }
 
+static void close_gateway(void *userdata)
+{
+	app *a = userdata;
+
+	if (a->gateway)
+		abx__gateway_close(a->gateway, close_engine, a);
+	else
+		close_engine(a);
+}
+
 static void close_serve(void *userdata)
 {
 	app *a = userdata;
 
 	if (a->serve)
-		abx__serve_close(a->serve, close_engine, a);
+		abx__serve_close(a->serve, close_gateway, a);
 	else
-		close_engine(a);
+		close_gateway(a);
 }
 
 static void close_control(app *a)
@@ -405,8 +441,24 @@ static int new_engine(app *a, abx_error **reterr)
 {
 	if (strcmp(a->s->engine, "fake") == 0)
 		return agentboxd_fake_new(&a->loop, &a->engine, &a->runtime.real, reterr);
-	return abx__error_set(reterr, ABX_EUNSUPPORTED,
-			      "engine \"%s\" is not built in yet", a->s->engine);
+	return abx__engine_local_new(&a->loop, a->store, a->s->podd_socket, &a->log,
+				     &a->engine, reterr);
+}
+
+static int new_gateway(app *a, abx_error **reterr)
+{
+	const abx__gateway_options opts = { .loop = &a->loop,
+					    .engine = a->engine,
+					    .sandboxes =
+						    abx__control_sandboxes(a->control),
+					    .log = &a->log,
+					    .check_key = a->any_remote ? check_key : NULL,
+					    .userdata = a };
+	int r = abx__gateway_new(&opts, &a->gateway, reterr);
+
+	if (r == ABX_OK && !a->runtime.real)
+		a->runtime.real = abx__gateway_runtime(a->gateway);
+	return r;
 }
 
 static int new_control(app *a, abx_error **reterr)
@@ -443,6 +495,8 @@ static int assemble(app *a, abx_error **reterr)
 		r = new_engine(a, reterr);
 	if (r == ABX_OK)
 		r = new_control(a, reterr);
+	if (r == ABX_OK)
+		r = new_gateway(a, reterr);
 	if (r < 0)
 		return r;
 	uv_prepare_start(&a->prepare, on_prepare);
