@@ -17,12 +17,14 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
+#include "base/buf.h"
 #include "base/error.h"
 #include "base/str.h"
 #include "control/control.h"
 #include "engine/local/local.h"
 #include "gateway/gateway.h"
 #include "io/http-server.h"
+#include "io/json.h"
 #include "serve/keys.h"
 #include "serve/seal.h"
 #include "serve/serve.h"
@@ -44,6 +46,8 @@ typedef struct listener {
 	abx__http_server *server;
 	bool e2b_only;
 	bool remote; /* off loopback */
+	const char *ip;
+	uint16_t port; /* 0: the Unix socket, or not listening */
 } listener;
 
 struct app {
@@ -150,6 +154,17 @@ static int open_server(app *a, listener **ret, abx_error **reterr)
 	return ABX_OK;
 }
 
+/* An address to say, not to bind: "any" is reached at loopback. */
+static void set_base_url(app *a, const char *ip, uint16_t port)
+{
+	if (strcmp(ip, "0.0.0.0") == 0)
+		ip = "127.0.0.1";
+	else if (strcmp(ip, "::") == 0)
+		ip = "::1";
+	snprintf(a->base_url, sizeof(a->base_url),
+		 strchr(ip, ':') ? "http://[%s]:%u" : "http://%s:%u", ip, port);
+}
+
 static int listen_tcp(app *a, const agentboxd_address *address, abx_error **reterr)
 {
 	ABX_CLEANUP(abx__error_freep) abx_error *err = NULL;
@@ -174,10 +189,10 @@ static int listen_tcp(app *a, const agentboxd_address *address, abx_error **rete
 			*reterr = abx_take(err);
 		return r;
 	}
+	l->ip = address->ip;
+	l->port = port;
 	if (!a->base_url[0] && !address->e2b_only)
-		snprintf(a->base_url, sizeof(a->base_url),
-			 strchr(address->ip, ':') ? "http://[%s]:%u" : "http://%s:%u",
-			 address->ip, port);
+		set_base_url(a, address->ip, port);
 	abx__log_info(&a->log, "listening", "address=%s port=%u surface=%s", address->ip,
 		      port, address->e2b_only ? "e2b" : "all");
 	return ABX_OK;
@@ -348,6 +363,42 @@ static void fail(app *a, const char *what, const abx_error *err)
 
 /* ---- the start ---- */
 
+static int add_listen(app *a, json_object *list)
+{
+	for (size_t i = 0; i < a->listener_count; i++) {
+		const listener *l = &a->listeners[i];
+		ABX_CLEANUP(abx__freep) char *text = NULL;
+		json_object *v;
+
+		if (!l->port)
+			continue;
+		text = abx__strf(strchr(l->ip, ':') ? "[%s]:%u" : "%s:%u", l->ip,
+				 l->port);
+		v = text ? json_object_new_string(text) : NULL;
+		if (!v || abx__json_push_take(list, v) < 0)
+			return ABX_ENOMEM;
+	}
+	return ABX_OK;
+}
+
+static json_object *state_json(app *a)
+{
+	ABX_CLEANUP_JSON json_object *o = json_object_new_object();
+	json_object *list = json_object_new_array();
+
+	if (!o || !list) {
+		json_object_put(list);
+		return NULL;
+	}
+	if (abx__json_set_take(o, "listen", list) < 0 || add_listen(a, list) < 0 ||
+	    abx__json_set_i64(o, "pid", getpid()) < 0 ||
+	    abx__json_set_str(o, "url", a->base_url) < 0 ||
+	    abx__json_set_str(o, "socket", a->s->socket_path) < 0 ||
+	    abx__json_set_str(o, "version", abx_version()) < 0)
+		return NULL;
+	return abx_take(o);
+}
+
 /* Where it answers, for scripts: written beside its place and renamed. */
 static int write_state_file(app *a, abx_error **reterr)
 {
@@ -355,17 +406,15 @@ static int write_state_file(app *a, abx_error **reterr)
 	char *path = abx__strf("%s/agentboxd.json", a->s->state_dir);
 	ABX_CLEANUP(abx__freep)
 	char *tmp = abx__strf("%s/agentboxd.json.new", a->s->state_dir);
-	ABX_CLEANUP(abx__freep)
-	char *text =
-		abx__strf("{\"pid\": %ld, \"url\": \"%s\", \"socket\": \"%s\", "
-			  "\"version\": \"%s\"}\n",
-			  (long)getpid(), a->base_url, a->s->socket_path, abx_version());
+	ABX_CLEANUP_JSON json_object *o = state_json(a);
+	ABX_CLEANUP_BUF abx__buf text = ABX__BUF_INIT;
 	ABX_CLEANUP(abx__closep) int fd = -1;
 
-	if (!path || !tmp || !text)
+	if (!path || !tmp || !o || abx__json_print(o, &text) < 0 ||
+	    abx__buf_addc(&text, '\n') < 0)
 		return abx__error_nomem(reterr);
 	fd = open(tmp, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
-	if (fd < 0 || write(fd, text, strlen(text)) != (ssize_t)strlen(text) ||
+	if (fd < 0 || write(fd, text.data, text.len) != (ssize_t)text.len ||
 	    rename(tmp, path) < 0)
 		return abx__error_errno(reterr, ABX_EIO, errno, "state file %s", path);
 	return ABX_OK;

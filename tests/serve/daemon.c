@@ -88,6 +88,8 @@ static void run(char **argv)
 	o = read_json("agentboxd.json");
 	copy_text(o, "url", d.url, sizeof(d.url));
 	copy_text(o, "socket", d.socket, sizeof(d.socket));
+	snprintf(d.second, sizeof(d.second), "%s",
+		 at(o, "listen.1") ? at(o, "listen.1") : "");
 	json_object_put(o);
 	o = read_json("keys.json");
 	copy_text(o, "agbx", d.agbx, sizeof(d.agbx));

@@ -14,6 +14,7 @@ typedef struct daemon_fixture {
 	char dir[64];
 	char socket[96];
 	char url[64];
+	char second[64]; /* IP:PORT of its second address, "" when there is one alone */
 	char agbx[80], e2b[80];
 	pid_t pid;
 } daemon_fixture;

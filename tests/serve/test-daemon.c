@@ -151,6 +151,58 @@ Test(serve_daemon, keeps_its_sandboxes_over_a_restart_of_its_documents)
 	wait_idle("base", 1);
 }
 
+/* ---- off loopback ---- */
+
+/* The status a path gives on the second address, with the key or without. */
+static int ask_second(const char *path, bool with_key)
+{
+	char first[64], key[128], *colon;
+	const char *const headers[] = { key, NULL };
+	answer a;
+
+	snprintf(first, sizeof(first), "%s", d.url);
+	snprintf(key, sizeof(key), "X-API-Key: %s", d.agbx);
+	colon = strrchr(d.url, ':');
+	snprintf(colon + 1, sizeof(d.url) - (size_t)(colon + 1 - d.url), "%s",
+		 strrchr(d.second, ':') + 1);
+	a = ask_with("GET", path, NULL, with_key ? headers : NULL);
+	snprintf(d.url, sizeof(d.url), "%s", first);
+	cr_assert_gt(a.status, 0);
+	int status = a.status;
+	answer_done(&a);
+	return status;
+}
+
+Test(serve_daemon, off_loopback_everything_wants_a_key)
+{
+	answer a;
+
+	daemon_start("--listen", "0.0.0.0:0", "--allow-remote", NULL);
+	cr_assert_eq(ask_second("/v2/sandboxes", false), 401);
+	cr_assert_eq(ask_second("/v2/sandboxes", true), 200);
+	cr_assert_eq(ask_second("/sandboxes/abc/49983/health", false), 401);
+	cr_assert_eq(ask_second("/sandboxes/abc/49983/health", true), 502);
+	a = ask_with("GET", "/sandboxes/abc/49983/health", NULL, NULL);
+	cr_assert_eq(a.status, 502, "on loopback the data plane needs none");
+	answer_done(&a);
+	a = ask_with("GET", "/v2/sandboxes", NULL, NULL);
+	cr_assert_eq(a.status, 401, "on loopback the APIs do");
+	answer_done(&a);
+}
+
+Test(serve_daemon, the_e2b_address_serves_nothing_else)
+{
+	answer a;
+
+	daemon_start("--e2b-listen", "127.0.0.1:0", NULL);
+	cr_assert_eq(ask_second("/v2/sandboxes", true), 200);
+	cr_assert_eq(ask_second("/v1/envs", true), 404);
+	cr_assert_eq(ask_second("/sandboxes/abc/49983/health", true), 502);
+	a = ask("GET", "/v1/envs", NULL);
+	cr_assert_eq(a.status, 200);
+	answer_done(&a);
+}
+
 /* ---- the supervisor ---- */
 
 static pid_t pid_in(const char *name)
@@ -180,8 +232,8 @@ static pid_t daemon_pid(void)
 	if (fd < 0 || read(fd, text, sizeof(text) - 1) <= 0)
 		return 0;
 	close(fd);
-	p = strstr(text, "\"pid\": ");
-	return p ? (pid_t)strtol(p + 7, NULL, 10) : 0;
+	p = strstr(text, "\"pid\":");
+	return p ? (pid_t)strtol(p + 6, NULL, 10) : 0;
 }
 
 static void nap(void)
