@@ -150,8 +150,8 @@ Test(model_samples, a_fraction_in_yaml_is_the_fraction_written)
 	abx_error *err = NULL;
 
 	cr_assert_eq(abx__yaml_parse(text, strlen(text), 0, &documents, NULL), ABX_OK);
-	cr_assert_eq(abx__resources_shape(json_object_array_get_idx(documents, 0), &cpu, &memory,
-					  &err),
+	cr_assert_eq(abx__resources_shape(json_object_array_get_idx(documents, 0), &cpu,
+					  &memory, &err),
 		     ABX_OK, "%s", abx_error_message(err));
 	cr_assert_eq(cpu, 100);
 	cr_assert_eq(memory, 1500);
