@@ -161,6 +161,12 @@ void abx__kick_cancel(abx_client *client, abx__kick *kick)
 	kick->is_queued = false;
 }
 
+void abx__client_happened(abx_client *client)
+{
+	if (!client->is_closed)
+		uv_stop(&client->loop);
+}
+
 static void run_kicks(abx_client *client)
 {
 	abx__kick *kick;

@@ -43,6 +43,10 @@ struct abx_client {
 
 abx_client *abx__client_ref(abx_client *client);
 void abx__client_unref(abx_client *client);
+/* Something a caller may wait for happened: the turn that runs does not go on to wait.
+   libuv runs timers before it polls, so without this a call that ends in a timer would be
+   noticed at the next event only. */
+void abx__client_happened(abx_client *client);
 /* One turn of the loop and the completions that are ready. */
 void abx__client_turn(abx_client *client, uv_run_mode mode);
 

@@ -52,6 +52,7 @@ static int on_data(void *userdata, const char *data, size_t len)
 	if (!transfer->sink)
 		return abx__buf_add(&op->in, data, len);
 	r = transfer->sink(transfer->userdata, data, len);
+	abx__client_happened(op->client);
 	return r == ABX_PAUSE && !transfer->may_pause ? ABX_EINVAL : r;
 }
 

@@ -118,6 +118,7 @@ void abx__op_finish(abx_op *op, int r, abx_error *err)
 	else
 		client->first_done = op;
 	client->last_done = op;
+	abx__client_happened(client);
 }
 
 static void call_done(const abx_op *op, void *result)

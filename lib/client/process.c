@@ -185,6 +185,7 @@ static int give(abx_process *process, abx_sink_fn sink, abx__buf *collected,
 	if (!sink)
 		return ABX_OK;
 	r = sink(process->userdata, data, len);
+	abx__client_happened(process->client);
 	if (r != ABX_PAUSE)
 		return r;
 	if (!process->may_pause)
