@@ -186,12 +186,15 @@ static int on_data(void *userdata, const char *data, size_t len)
 static void on_done(void *userdata, int r, const abx_error *http_err)
 {
 	abx_op *op = userdata;
+	abx__http_call *call = op->call;
 	abx_error *err = NULL;
 
 	if (r < 0)
 		err = abx__error_copy(http_err);
 	else
-		r = op->on_answer(op, abx__http_call_status(op->call), &err);
+		r = op->on_answer(op, abx__http_call_status(call), &err);
+	if (op->call != call)
+		return; /* it goes on with another request */
 	op->call = NULL;
 	abx__op_finish(op, r, err);
 }
@@ -221,6 +224,12 @@ static int send_request(abx_op *op, const abx__request *req, abx_error **reterr)
 	abx__request_apply(op->client, req, &prepared, &opts);
 	op->in.cap = req->max_answer ? req->max_answer : DEFAULT_MAX_ANSWER;
 	return abx__http_call_start(op->client->http, &opts, &op->call, reterr);
+}
+
+int abx__request_again(abx_op *op, const abx__request *req, abx_error **reterr)
+{
+	abx__buf_done(&op->in);
+	return send_request(op, req, reterr);
 }
 
 int abx__request_send(abx_op *op, const abx__request *req, abx_error **reterr)

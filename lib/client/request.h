@@ -55,6 +55,10 @@ void abx__request_apply(abx_client *client, const abx__request *req,
    given to op->on_answer. Started or abandoned when it returns, so `return
    abx__request_send(...)` ends a start function. */
 int abx__request_send(abx_op *op, const abx__request *req, abx_error **reterr);
+/* From on_answer (or a start): sends another request for the same operation, with op->out
+   as its body. When this gives ABX_OK, return ABX_OK from on_answer and leave the result
+   for the next answer. */
+int abx__request_again(abx_op *op, const abx__request *req, abx_error **reterr);
 /* Takes `json` and prints it as op's body. */
 int abx__request_json(abx_op *op, json_object *json, abx_error **reterr);
 
