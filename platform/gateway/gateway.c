@@ -214,7 +214,7 @@ static void set_defaults(abx__gateway_options *opts)
 	if (!opts->piece_bytes)
 		opts->piece_bytes = (size_t)256 << 10;
 	if (!opts->kept_most)
-		opts->kept_most = 8;
+		opts->kept_most = 32;
 	if (!opts->kept_ms)
 		opts->kept_ms = 60 * 1000;
 }
