@@ -271,7 +271,7 @@ static void read_cb(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
 	}
 	conn->eof = true;
 	conn->keeps = false;
-	run(conn, NULL, 0);
+	run(conn, "", 0);
 }
 
 static void switch_reading(abx__http_conn *conn)
@@ -457,7 +457,7 @@ void abx__http_conn_resume(abx__http_conn *conn)
 	if (!conn->paused)
 		return;
 	conn->paused = false;
-	run(conn, NULL, 0);
+	run(conn, "", 0);
 }
 
 /* ---- life ---- */

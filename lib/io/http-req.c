@@ -69,12 +69,10 @@ static void give_back_memory(abx__http_link *link, const struct cursor *in)
 		abx__buf_done(&link->in);
 		abx__buf_done(&link->out.pending);
 	}
+	/* Not the read buffer itself: the frame may still be taking from it. */
 	if (link->is_bulk) {
 		link->is_bulk = false;
-		if (--server->bulk == 0) {
-			abx__free(server->read_large);
-			server->read_large = NULL;
-		}
+		server->bulk--;
 	}
 }
 
@@ -352,6 +350,7 @@ static void alloc_cb(uv_handle_t *handle, size_t suggested, uv_buf_t *buf)
 static void read_cb(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
 {
 	abx__http_link *link = (abx__http_link *)stream;
+	abx__http_server *server = link->server;
 
 	if (n > 0)
 		abx__http_link_feed(link, buf->base, (size_t)n);
@@ -359,6 +358,10 @@ static void read_cb(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
 		abx__http_link_peer_ended(link);
 	else if (n < 0)
 		abx__http_link_peer_failed(link);
+	if (server->bulk == 0) {
+		abx__free(server->read_large);
+		server->read_large = NULL;
+	}
 }
 
 static void switch_reading(abx__http_link *link)
@@ -400,7 +403,7 @@ static void run(abx__http_link *link, struct cursor *in)
 
 void abx__http_link_run(abx__http_link *link)
 {
-	struct cursor in = { link->in.data, link->in.len };
+	struct cursor in = { abx__buf_str(&link->in), link->in.len };
 	size_t before = in.len;
 
 	run(link, &in);

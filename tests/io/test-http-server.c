@@ -1068,3 +1068,20 @@ Test(io_http_server, failing_allocations_end_in_an_answer_or_a_closed_connection
 		stop(&f);
 	}
 }
+
+Test(io_http_server, what_is_pipelined_behind_a_large_body_is_served)
+{
+	struct fixture f = { .limit = 1 << 20 };
+	char *body = malloc(40001);
+
+	memset(body, 'x', 40000);
+	body[40000] = 0;
+	start(&f, echo);
+	say(&f, "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 40000\r\n\r\n");
+	UNTIL(&f, f.calls == 1);
+	say(&f, body);
+	say(&f, "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 6\r\n\r\nsecond");
+	UNTIL(&f, got(&f, "\r\n\r\nsecond"));
+	free(body);
+	stop(&f);
+}
