@@ -33,15 +33,19 @@ spec:
   templateRef:
     name: base
   mode: WarmPool
+  overrides:
+    podCreationImagePolicy: PoolDefaultImage
   clusters:
-  - clusterID: %s
-    members:
-    - name: crash-small
-      config:
-        inlineResources:
-          requests: {cpu: 100m, memory: 64Mi}
-          limits: {cpu: "1", memory: 256Mi}
-      replicas: %d
+    - clusterID: %s
+      members:
+        - name: crash-1c256mi
+          config:
+            scalingGroup: 1c256mi
+            inlineResources:
+              requests: {cpu: "1", memory: 256Mi}
+              limits: {cpu: "1", memory: 256Mi}
+          spec:
+            replicas: %d
 """
 
 

@@ -14,10 +14,10 @@ def sample(name):
         return file.read().replace(b"YOUR_CLUSTER_ID", CLUSTER.encode())
 
 
-def env_like_sample(name, template, member):
+def env_like_sample(name, template):
     """The sample env with another name and template, as its own comments tell to do."""
     text = sample("e2b_sandboxenv.yaml").decode()
-    return text.replace("name: e2b-envd", "name: " + template).replace("name: e2b-1c2gi", "name: " + member) \
+    return text.replace("name: e2b-envd", "name: " + template).replace("name: e2b-1c2gi", "name: %s-1c2gi" % name) \
         .replace("  name: e2b\n", "  name: %s\n" % name).encode()
 
 
@@ -62,7 +62,7 @@ def _():
 
 @step("the privileged template starts its container privileged; the basic one does not")
 def _():
-    abx("create", "envs", "-f", "-", stdin=env_like_sample("e2b-docker", "e2b-envd-docker", "docker-1c2gi"))
+    abx("create", "envs", "-f", "-", stdin=env_like_sample("e2b-docker", "e2b-envd-docker"))
     wait_warm("e2b-docker", 60)
     sandbox = Sandbox("e2b-docker//host:")
     full = int(sandbox.sh("cat /proc/self/status", user="root").split("CapEff:")[1].split()[0], 16)
@@ -78,7 +78,7 @@ def _():
 
 @step("the kata template is refused with a message that names its class")
 def _():
-    made = abx("create", "envs", "-f", "-", stdin=env_like_sample("e2b-kata", "e2b-envd-kata", "kata-1c2gi"), check=False)
+    made = abx("create", "envs", "-f", "-", stdin=env_like_sample("e2b-kata", "e2b-envd-kata"), check=False)
     if made.returncode != 0:
         assert b"kata-fc" in made.stderr, made.stderr
         return
