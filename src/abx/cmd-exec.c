@@ -24,6 +24,7 @@ struct execution {
 	bool input;   /* stdin is still to be read */
 	bool sending; /* a piece is under way */
 	bool done;
+	bool quiet; /* a signal ends it: no word about how the command ended */
 	int exit_code;
 };
 
@@ -69,7 +70,9 @@ static void on_end(void *userdata, int r, abx_command_result *result,
 	struct execution *x = userdata;
 
 	x->done = true;
-	if (r < 0)
+	if (x->quiet)
+		x->exit_code = 1;
+	else if (r < 0)
 		x->exit_code =
 			cli_fail(abx_error_hint(err), "%s", abx_error_message(err));
 	else
@@ -119,6 +122,14 @@ static void send_input(struct execution *x)
 	}
 }
 
+/* What it says of its own end is not news then. */
+static int interrupted(struct execution *x)
+{
+	x->quiet = true;
+	abx_command_kill(x->sandbox, abx_process_pid(x->process), NULL);
+	return 128 + cli_signal_caught();
+}
+
 static int loop(struct execution *x)
 {
 	while (!x->done) {
@@ -126,13 +137,11 @@ static int loop(struct execution *x)
 		struct pollfd fds[2] = { { abx_client_fd(x->client), POLLIN, 0 },
 					 { STDIN_FILENO, POLLIN, 0 } };
 
+		if (cli_signal_caught() != 0)
+			return interrupted(x);
 		int r = poll(fds, reads ? 2 : 1, abx_client_timeout_ms(x->client));
 		if (r < 0 && errno != EINTR)
 			return cli_fail(NULL, "poll: %s", strerror(errno));
-		if (cli_signal_caught() != 0) {
-			abx_command_kill(x->sandbox, abx_process_pid(x->process), NULL);
-			return 128 + cli_signal_caught();
-		}
 		if (reads && r > 0 && fds[1].revents != 0)
 			send_input(x);
 		abx_error *err = NULL;
@@ -176,13 +185,15 @@ static int execute(const struct cli_args *args, abx_client *client, abx_sandbox 
 		return r;
 	opts.env_vars = env_vars;
 	opts.userdata = &x;
-	r = abx_command_start(sandbox, opts.argv == NULL ? words[0] : NULL, &opts,
-			      &x.process, &err);
-	if (r < 0)
-		return cli_fail_error(words[0], err);
-	x.input = opts.stdin_open != 0;
 	signal(SIGPIPE, SIG_IGN);
 	cli_signals_catch(client);
+	r = abx_command_start(sandbox, opts.argv == NULL ? words[0] : NULL, &opts,
+			      &x.process, &err);
+	if (r < 0) {
+		cli_signals_release();
+		return cli_fail_error(words[0], err);
+	}
+	x.input = opts.stdin_open != 0;
 	r = abx_process_wait_async(x.process, on_end, &x, NULL, NULL, &err);
 	r = r < 0 ? cli_fail_error(words[0], err) : loop(&x);
 	cli_signals_release();

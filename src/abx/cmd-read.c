@@ -159,15 +159,26 @@ static void show_details(const struct cli_resource *resource, json_object *o)
 	}
 }
 
+/* The object itself: some answers hold it in a member, beside what may be edited of it.
+ */
+static json_object *unwrap(json_object *answer)
+{
+	static const char *const members[] = { "env", "pool", "sandbox", "template",
+					       "group" };
+
+	for (size_t i = 0; i < sizeof(members) / sizeof(members[0]); i++) {
+		json_object *o = cli_json_at(answer, members[i]);
+		if (json_object_is_type(o, json_type_object))
+			return o;
+	}
+	return answer;
+}
+
 static int show_one(const struct cli_args *args, abx_client *client,
 		    const struct cli_address *a, json_object *answer)
 {
-	json_object *o = a->resource->wrapper != NULL
-				 ? cli_json_at(answer, a->resource->wrapper)
-				 : NULL;
+	json_object *o = unwrap(answer);
 
-	if (!json_object_is_type(o, json_type_object))
-		o = answer;
 	if (a->docs) {
 		json_object *docs = cli_json_at(answer, "envDocs");
 		if (docs == NULL)

@@ -116,16 +116,16 @@ static const struct cli_column template_details[] = {
 };
 
 const struct cli_resource cli_resources[] = {
-	{ "clusters", "cluster", NULL, "/clusters", "", NULL, false, cluster_columns,
-	  NULL, "clusters this address reaches" },
-	{ "envs", "env", NULL, "/envs", NULL, "env", true, env_columns, env_details,
+	{ "clusters", "cluster", NULL, "/clusters", "", false, cluster_columns, NULL,
+	  "clusters this address reaches" },
+	{ "envs", "env", NULL, "/envs", NULL, true, env_columns, env_details,
 	  "what sandboxes are created from: a template, made yours" },
-	{ "pools", "pool", "envs", "/sandboxpools", NULL, "pool", true, pool_columns,
+	{ "pools", "pool", "envs", "/sandboxpools", NULL, true, pool_columns,
 	  pool_details, "Pods of one shape kept warm for an env" },
-	{ "sandboxes", "sandbox", NULL, "/sandboxes", "", "sandbox", true,
-	  sandbox_columns, sandbox_details, "Pods that were claimed" },
+	{ "sandboxes", "sandbox", NULL, "/sandboxes", "", true, sandbox_columns,
+	  sandbox_details, "Pods that were claimed" },
 	{ "templates", "template", NULL, "/sandbox-templates", "/admin/sandbox-templates",
-	  "template", true, template_columns, template_details,
+	  true, template_columns, template_details,
 	  "Pod shape, idle image and runtimes that envs are made from" },
 	{ 0 },
 };

@@ -17,7 +17,6 @@ struct cli_resource {
 	const char *path;       /* of the list, behind /v1 or behind its parent's item */
 	const char *write_path; /* where create, update and delete go; NULL: `path`, "":
 				   nowhere */
-	const char *wrapper;    /* member that holds the object in an answer about one */
 	bool one;               /* one of them can be asked for */
 	const struct cli_column *columns;
 	const struct cli_column *details; /* NULL: the columns */
