@@ -81,7 +81,7 @@ build_tree() {
 		}
 	fi
 	if [ ! -f "$dir/Makefile" ]; then
-		(cd "$dir" && "$top/configure" -q CC="$cc" PYTHON3=/usr/bin/python3 "$@") >"$log" 2>&1 || {
+		(cd "$dir" && "$top/configure" -q --disable-static CC="$cc" PYTHON3=/usr/bin/python3 "$@") >"$log" 2>&1 || {
 			tail -20 "$log" >&2
 			return 1
 		}
