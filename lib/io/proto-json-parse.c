@@ -288,8 +288,10 @@ static int read_map_entry(const ProtobufCFieldDescriptor *field, const char *key
 	*(char **)((char *)entry + desc->fields[0].offset) = copy;
 	r = read_value(&desc->fields[1], value, (char *)entry + desc->fields[1].offset,
 		       reterr);
-	if (r < 0)
-		return abx__error_prefix(reterr, "%s[\"%.64s\"]", field->name, key);
+	if (r < 0) {
+		abx__error_prefix(reterr, "%s[\"%.64s\"]", field->name, key);
+		return r;
+	}
 	*ret = abx_take(entry);
 	return ABX_OK;
 }
