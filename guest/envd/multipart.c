@@ -153,15 +153,16 @@ static char *find_header(const char *head, const char *name)
 {
 	size_t len = strlen(name);
 
-	for (const char *line = head; line; line = strstr(line, "\r\n")) {
-		if (*line == '\r')
-			line += 2;
-		if (strncasecmp(line, name, len) == 0 && line[len] == ':') {
+	while (head) {
+		const char *end = strstr(head, "\r\n");
+
+		if (strncasecmp(head, name, len) == 0 && head[len] == ':') {
 			const char *value =
-				line + len + 1 + strspn(line + len + 1, " \t");
+				head + len + 1 + strspn(head + len + 1, " \t");
 
 			return abx__strndup(value, strcspn(value, "\r"));
 		}
+		head = end ? end + 2 : NULL;
 	}
 	return NULL;
 }
