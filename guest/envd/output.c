@@ -13,6 +13,8 @@
 #include "envd/envd.h"
 #include "envd/process.h"
 
+#define STALL_LOOK_MS 2000
+
 static char piece[ABX__OUTPUT_PIECE_BYTES];
 
 static void on_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *buf)
@@ -71,6 +73,11 @@ static void send_piece(abx__subscriber *sub, const abx__buf *encoded)
 	    abx__http_res_queued(rpc->req) <= ABX__OUTPUT_STALL_BYTES)
 		return;
 	sub->is_stalled = true;
+	sub->stalled_bytes = abx__http_res_queued(rpc->req);
+	sub->stalled_ms = uv_now(rpc->envd->loop);
+	if (!uv_is_active((uv_handle_t *)&sub->process->stall))
+		uv_timer_start(&sub->process->stall, abx__subscribers_on_stall_timer,
+			       STALL_LOOK_MS, 0);
 	abx__http_res_on_drain(rpc->req, ABX__OUTPUT_RESUME_BYTES, on_drain, sub);
 }
 
@@ -232,6 +239,46 @@ void abx__subscriber_add(abx__process *process, abx__rpc *rpc, bool is_starter)
 	event.start = &start;
 	msg.event = &event;
 	abx__rpc_send(rpc, &msg.base);
+}
+
+/* Whether its connection has taken nothing for too long. */
+static bool is_gone(abx__subscriber *sub, uint64_t now)
+{
+	size_t queued = abx__http_res_queued(sub->rpc->req);
+
+	if (queued < sub->stalled_bytes) {
+		sub->stalled_bytes = queued;
+		sub->stalled_ms = now;
+	}
+	return now - sub->stalled_ms >= ABX__OUTPUT_GONE_MS;
+}
+
+static void cut_off(abx__subscriber *sub)
+{
+	abx__rpc *rpc = abx__rpc_ref(sub->rpc);
+
+	forget(sub);
+	rpc->is_done = true;
+	abx__http_res_abort(rpc->req);
+	abx__rpc_unref(rpc);
+}
+
+/* Alone it may take its time: nobody else waits. */
+void abx__subscribers_on_stall_timer(uv_timer_t *timer)
+{
+	abx__process *process = timer->data;
+	uint64_t now = uv_now(timer->loop);
+	abx__subscriber *sub, *next;
+
+	DL_FOREACH_SAFE(process->subscribers, sub, next)
+	{
+		if (sub->is_stalled && sub->rpc->req && is_gone(sub, now) &&
+		    process->subscribers->next)
+			cut_off(sub);
+	}
+	abx__outputs_update(process);
+	if (abx__outputs_are_stalled(process))
+		uv_timer_start(timer, abx__subscribers_on_stall_timer, STALL_LOOK_MS, 0);
 }
 
 void abx__subscribers_end(abx__process *process)

@@ -4,7 +4,8 @@
  * Back pressure: a subscriber with more than 256 KiB not yet taken by its connection
  * stops the reading of both pipes until it fell to 64 KiB, so the process waits in
  * write(2) and memory stays bounded. A subscriber whose connection ends is removed at
- * once and stalls nobody. Without subscribers output is read and dropped.
+ * once and stalls nobody; one whose connection took nothing for 10 s while others
+ * listen, too, is cut off. Without subscribers output is read and dropped.
  */
 #ifndef ABX_ENVD_OUTPUT_H
 #define ABX_ENVD_OUTPUT_H
@@ -21,6 +22,7 @@ struct abx__process;
 #define ABX__OUTPUT_PIECE_BYTES 32768
 #define ABX__OUTPUT_STALL_BYTES ((size_t)256 << 10)
 #define ABX__OUTPUT_RESUME_BYTES ((size_t)64 << 10)
+#define ABX__OUTPUT_GONE_MS 10000
 
 typedef struct abx__output {
 	uv_pipe_t pipe;
@@ -35,6 +37,8 @@ typedef struct abx__subscriber {
 	abx__rpc *rpc; /* a reference */
 	bool is_starter;
 	bool is_stalled;
+	size_t stalled_bytes; /* its connection's queue when last seen to move, */
+	uint64_t stalled_ms;  /* and when that was */
 } abx__subscriber;
 
 /* Takes over the pipe's read end. */
@@ -48,6 +52,8 @@ bool abx__outputs_are_stalled(const struct abx__process *process);
 
 /* Sends the start event and listens from here on. */
 void abx__subscriber_add(struct abx__process *process, abx__rpc *rpc, bool is_starter);
+/* The timer that looks at stalled subscribers. */
+void abx__subscribers_on_stall_timer(uv_timer_t *timer);
 /* Sends the end to all and forgets them. */
 void abx__subscribers_end(struct abx__process *process);
 /* Ends the stream of the one who started the process, if it is still there. */

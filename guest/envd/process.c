@@ -148,6 +148,7 @@ static void end_process(abx__process *process)
 	abx__input_abort(&process->in);
 	abx__process_close_handle(process, (uv_handle_t *)&process->deadline);
 	abx__process_close_handle(process, (uv_handle_t *)&process->grace);
+	abx__process_close_handle(process, (uv_handle_t *)&process->stall);
 }
 
 static void on_grace(uv_timer_t *timer)
@@ -238,7 +239,9 @@ void abx__processes_add(abx__processes *table, abx__process *process)
 	uv_timer_init(table->envd->loop, &process->grace);
 	process->deadline.data = process;
 	process->grace.data = process;
-	process->open_handles += 2;
+	uv_timer_init(table->envd->loop, &process->stall);
+	process->stall.data = process;
+	process->open_handles += 3;
 	HASH_ADD(hh, table->by_pid, pid, sizeof(process->pid), process);
 }
 
@@ -325,6 +328,7 @@ static void close_process(abx__process *process)
 	abx__input_abort(&process->in);
 	abx__process_close_handle(process, (uv_handle_t *)&process->deadline);
 	abx__process_close_handle(process, (uv_handle_t *)&process->grace);
+	abx__process_close_handle(process, (uv_handle_t *)&process->stall);
 }
 
 void abx__processes_close(abx__processes *table)

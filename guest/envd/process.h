@@ -43,6 +43,7 @@ typedef struct abx__process {
 	abx__subscriber *subscribers;
 	uv_timer_t deadline;
 	uv_timer_t grace;
+	uv_timer_t stall; /* runs while a subscriber is stalled */
 	bool has_exited;
 	bool is_ended;
 	int wait_status;

@@ -495,6 +495,27 @@ Test(envd_process, a_slow_reader_stalls_the_process_not_the_memory)
 	cr_assert(false, "the process of a vanished reader still runs");
 }
 
+Test(envd_process, a_reader_that_vanished_does_not_hold_up_the_others)
+{
+	ABX_CLEANUP(abx__freep)
+	char *json = sh_json("read x; head -c 9000000 /dev/zero", "", "");
+	int dead = envd_child_open_stream(&child, "/process.Process/Start", NULL, json);
+	uint32_t pid = read_pid(dead); /* and never reads again */
+	ABX_CLEANUP(abx__freep)
+	char *select = abx__strf("{\"process\":{\"pid\":%u}}", pid);
+	ABX_CLEANUP(abx__freep)
+	char *input = abx__strf(
+		"{\"process\":{\"pid\":%u},\"input\":{\"stdin\":\"Cg==\"}}", pid);
+	ABX_CLEANUP_BUF abx__buf rest = ABX__BUF_INIT;
+	int fd = envd_child_open_stream(&child, "/process.Process/Connect", NULL, select);
+
+	cr_assert(read_pid(fd) == pid);
+	expect_call("/process.Process/SendInput", input, 200, "{}");
+	read_rest(fd, &rest);
+	cr_assert(rest.len > 12000000 && contains(&rest, "exit status 0"));
+	close(dead);
+}
+
 Test(envd_process, keepalives_are_sent_when_nothing_else_is)
 {
 	ABX_CLEANUP(abx__freep) char *json = sh_json("sleep 2.5", "", "");

@@ -59,7 +59,7 @@ static void expect(const char *text, int r, const char *want)
 
 #define HEAD(name, file)                                                                 \
 	"Content-Disposition: form-data; name=\"" name "\"; filename=\"" file "\"\r\n\r" \
-									      "\n"
+	"\n"
 
 Test(guest_multipart, parts_are_exact_at_every_split)
 {

@@ -57,6 +57,12 @@ static void exec_envd(envd_child *child, const char *const *args)
 	while (args && *args && n < 31)
 		argv[n++] = *args++;
 	dup2(fd, STDERR_FILENO);
+	if (child->root) {
+		snprintf(program, sizeof(program), "/envd");
+		snprintf(run_dir, sizeof(run_dir), "/run");
+		if (chroot(child->root) < 0 || chdir("/") < 0)
+			_exit(126);
+	}
 	execv(program, (char *const *)(uintptr_t)argv);
 	_exit(127);
 }
@@ -174,8 +180,10 @@ static const char *find_header(const envd_answer *answer, const char *name)
 {
 	size_t len = strlen(name);
 
-	for (const char *line = answer->head; line; line = strstr(line, "\r\n")) {
-		line += *line == '\r' ? 2 : 0;
+	const char *line = answer->head, *end;
+
+	for (; line; line = end ? end + 2 : NULL) {
+		end = strstr(line, "\r\n");
 		if (strncasecmp(line, name, len) == 0 && line[len] == ':')
 			return line + len + 1 + strspn(line + len + 1, " ");
 	}

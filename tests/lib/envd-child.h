@@ -17,6 +17,8 @@ typedef struct envd_child {
 	uint16_t port;
 	char dir[64]; /* scratch directory of the test; removed at the end */
 	char log[80];
+	const char *root; /* set before the start: run in this root, where the daemon is
+			     /envd */
 } envd_child;
 
 /* Extra arguments, NULL-terminated, may be NULL. Fails the test when it does not start.
