@@ -30,8 +30,10 @@ struct post {
 	abx__buf filling, writing;
 	bool is_working;
 	bool is_paused;
+	bool is_last; /* the piece being written is the body's last: the worker's to read
+		       */
 	bool has_ended;   /* the body came to its end */
-	bool is_finished; /* the worker has seen the end, or all failed */
+	bool is_finished; /* answered, or broken: nothing more is taken */
 	bool is_broken;   /* the body did not */
 };
 
@@ -71,7 +73,7 @@ static void write_out(struct post *post)
 	if (post->writing.len)
 		abx__upload_feed(&post->upload, post->writing.data, post->writing.len);
 	abx__buf_clear(&post->writing);
-	if (post->is_finished)
+	if (post->is_last)
 		abx__upload_finish(&post->upload);
 }
 
@@ -89,7 +91,7 @@ static void start_write(struct post *post)
 
 	post->writing = post->filling;
 	post->filling = swap;
-	post->is_finished = post->has_ended;
+	post->is_last = post->has_ended;
 	post->is_working = true;
 	uv_queue_work(abx__http_req_loop(post->req), &post->work, run_write, after_write);
 }
@@ -106,7 +108,7 @@ static void after_write(uv_work_t *work, int status)
 	}
 	if (post->is_broken)
 		return; /* answered already; on_closed() frees */
-	if (post->upload.status || post->is_finished) {
+	if (post->upload.status || post->is_last) {
 		answer(post);
 		return;
 	}
@@ -132,7 +134,7 @@ static void on_body_end(struct post *post)
 	}
 	post->writing = post->filling;
 	post->filling = (abx__buf){ 0 };
-	post->is_finished = true;
+	post->is_last = true;
 	write_out(post);
 	answer(post);
 }
