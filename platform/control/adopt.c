@@ -160,9 +160,9 @@ int abx__pod_adopt(abx__podrec *pod, const abx__pod *view)
 	pod->managed_labels = keys_of(&view->annotations, ABX__ANNOTATION_MANAGED_LABELS);
 	pod->managed_annotations =
 		keys_of(&view->annotations, ABX__ANNOTATION_MANAGED_ANNOTATIONS);
-	if (!pod->pool) {
-		pod->deleting = true;
-		pod->want_delete = true;
+	if (!pod->pool || view->deleting) {
+		abx__pod_leaves(pod);
+		pod->want_delete = !view->deleting;
 		return ABX_OK;
 	}
 	if (abx__str_eq(phase, ABX__PHASE_RUNNING) && id && *id)

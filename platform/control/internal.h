@@ -365,6 +365,8 @@ bool abx__podrec_is_ready(const abx__podrec *pod);
 void abx__pod_settle(abx__podrec *pod);
 void abx__pod_gone(abx__podrec *pod);
 void abx__pod_delete(abx__podrec *pod);
+/* It no longer counts: it is being deleted. */
+void abx__pod_leaves(abx__podrec *pod);
 /* The sandbox ends: its Pod goes back, or away. */
 void abx__pod_release(abx__podrec *pod, const char *stop_reason,
 		      const char *failure_reason);

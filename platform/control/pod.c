@@ -205,7 +205,7 @@ static void on_pod_timer(abx__timer *timer)
 
 /* --- deleting --- */
 
-static void mark_deleting(abx__podrec *pod)
+void abx__pod_leaves(abx__podrec *pod)
 {
 	if (pod->deleting)
 		return;
@@ -253,7 +253,7 @@ static void issue_delete(abx__podrec *pod)
 {
 	abx__engine *engine = pod->control->config.engine;
 
-	mark_deleting(pod);
+	abx__pod_leaves(pod);
 	pod->want_delete = false;
 	pod->want_release = false;
 	pod->write = ABX__WRITE_DELETE;
@@ -265,7 +265,7 @@ static void issue_delete(abx__podrec *pod)
 
 void abx__pod_delete(abx__podrec *pod)
 {
-	mark_deleting(pod);
+	abx__pod_leaves(pod);
 	pod->want_delete = true;
 	abx__pod_settle(pod);
 }
@@ -301,7 +301,7 @@ static void released(abx__podrec *pod, int r, const abx_error *err)
 		abx__log_warn(pod->control->config.log,
 			      "pod could not be released; deleting it", "pod=%s error=%s",
 			      pod->key, abx_error_message(err));
-		mark_deleting(pod);
+		abx__pod_leaves(pod);
 		pod->want_delete = true;
 		return;
 	}

@@ -49,6 +49,7 @@ typedef struct abx__pod {
 	const char *reason;  /* e.g. "ErrImagePull", "StartError", "OOMKilled"; "" when fine */
 	const char *message; /* names the object; for people */
 	int exit_code;	     /* of the main container's last end; -1 when none or by signal */
+	bool deleting; /* a delete was accepted: GONE follows */
 } abx__pod;
 
 typedef void (*abx__pod_done)(void *userdata, int r, const abx__pod *pod, const abx_error *err);

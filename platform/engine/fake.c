@@ -195,6 +195,7 @@ static abx__pod view_of(const fake_pod *p)
 		.reason = p->reason,
 		.message = p->message ? p->message : "",
 		.exit_code = p->exit_code,
+		.deleting = p->deleting,
 	};
 }
 

@@ -2,6 +2,7 @@
 
 #include <criterion/criterion.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/error.h"
@@ -13,6 +14,15 @@ static const uint8_t key[ABX__CONTROL_TOKEN_KEY_LEN] = { 1, 2, 3, 4, 5, 6, 7, 8 
 static void wake(void *userdata)
 {
 	((world *)userdata)->wakes++;
+}
+
+/* ABX_TEST_LOG=1 shows what control says, with the turned clock's time. */
+static void log_write(void *userdata, int level, const char *text, const char *fields)
+{
+	const world *w = userdata;
+
+	fprintf(stderr, "%8lld %d %s %s\n", (long long)w->clock.now_ms, level, text,
+		fields);
 }
 
 void world_init(world *w)
@@ -46,6 +56,9 @@ void world_boot(world *w)
 	abx_error *err = NULL;
 	answer a = { 0 };
 
+	w->log = (abx__log){ .write = log_write, .userdata = w };
+	if (getenv("ABX_TEST_LOG"))
+		config.log = &w->log;
 	cr_assert_eq(abx__control_new(&config, &w->control, &err), ABX_OK, "%s",
 		     abx_error_message(err));
 	cr_assert_eq(abx__control_start(w->control, on_done, &a, &err), ABX_OK);

@@ -19,6 +19,7 @@ typedef struct world {
 	abx__engine *engine;
 	fake_runtime runtime;
 	abx__control *control;
+	abx__log log;
 	unsigned wakes;
 } world;
 
