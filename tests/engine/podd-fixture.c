@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -57,6 +58,9 @@ static pid_t spawn(podd_fixture *f, const char *extra)
 	if (pid == 0) {
 		int log = open(f->log, O_WRONLY | O_CREAT | O_APPEND, 0600);
 
+		/* A test that ends early takes its podd along. */
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		dup2(log, 1);
 		dup2(log, 2);
 		execl(program(), "agentbox-podd", "--state-dir", f->dir, "--socket",
 		      f->socket, "--account", "0", "--runtime-dir", f->dir, extra,
@@ -74,6 +78,38 @@ void podd_fixture_start(podd_fixture *f)
 	cr_assert(access(f->socket, F_OK) == 0, "podd did not start; see %s", f->log);
 }
 
+static int remove_one(const char *path, const struct stat *st, int flag, struct FTW *ftw)
+{
+	(void)st;
+	(void)flag;
+	(void)ftw;
+	return remove(path);
+}
+
+/* A test that fails never gets to podd_fixture_close(): a process that hears its end
+ * clears away instead. */
+static void spawn_cleaner(podd_fixture *f)
+{
+	int fds[2], status;
+	char byte;
+
+	cr_assert_eq(pipe2(fds, O_CLOEXEC), 0);
+	f->cleaner = fork();
+	if (f->cleaner) {
+		close(fds[0]);
+		f->cleaner_fd = fds[1];
+		return;
+	}
+	close(fds[1]);
+	close_range(0, 2, 0);
+	setsid();
+	if (read(fds[0], &byte, 1) == 1)
+		_exit(0);
+	waitpid(spawn(f, "--purge"), &status, 0);
+	nftw(f->dir, remove_one, 32, FTW_DEPTH | FTW_PHYS);
+	_exit(0);
+}
+
 void podd_fixture_open(podd_fixture *f)
 {
 	char real[PATH_MAX];
@@ -88,6 +124,7 @@ void podd_fixture_open(podd_fixture *f)
 	cr_assert(realpath(f->dir, real));
 	abx__sha256(real, strlen(real), hash);
 	abx__hex(hash, 2, f->tag);
+	spawn_cleaner(f);
 	podd_fixture_start(f);
 }
 
@@ -190,14 +227,6 @@ unsigned podd_fixture_count_fds(const podd_fixture *f)
 	return count_entries(path);
 }
 
-static int remove_one(const char *path, const struct stat *st, int flag, struct FTW *ftw)
-{
-	(void)st;
-	(void)flag;
-	(void)ftw;
-	return remove(path);
-}
-
 void podd_fixture_close(podd_fixture *f)
 {
 	int status = 0;
@@ -214,4 +243,7 @@ void podd_fixture_close(podd_fixture *f)
 	snprintf(path, sizeof(path), "%s/podd", f->dir);
 	cr_assert_lt(access(path, F_OK), 0, "%s is left after purge", path);
 	nftw(f->dir, remove_one, 32, FTW_DEPTH | FTW_PHYS);
+	cr_assert_eq(write(f->cleaner_fd, "x", 1), 1);
+	close(f->cleaner_fd);
+	waitpid(f->cleaner, NULL, 0);
 }

@@ -7,6 +7,7 @@
 #define TESTS_ENGINE_PODD_FIXTURE_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <sys/types.h>
 
 typedef struct podd_fixture {
@@ -15,6 +16,8 @@ typedef struct podd_fixture {
 	char log[96];
 	char tag[5];
 	pid_t pid;
+	pid_t cleaner;
+	int cleaner_fd;
 } podd_fixture;
 
 /* Why such tests cannot run here, or NULL. Say it with cr_skip_test(). */

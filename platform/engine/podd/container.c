@@ -106,6 +106,7 @@ static struct container *container_new(struct pod *pod, const abx__spec_containe
 	c->pod = pod;
 	c->spec = spec;
 	c->image = image ? abx__image_ref(image) : NULL;
+	c->is_idle = image && image->is_idle;
 	c->generation = pod->generation;
 	c->gate = c->pidfd = -1;
 	c->init_status = -1;

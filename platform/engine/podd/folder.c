@@ -81,6 +81,7 @@ int abx__folder_save_run(struct pod *pod, const struct container *c)
 		add_str(o, "dir", c->dir);
 		add_str(o, "image", c->image_name);
 		add_u64(o, "generation", c->generation);
+		json_object_object_add(o, "idle", json_object_new_boolean(c->is_idle));
 		snprintf(path, sizeof(path), "pods/%s/run.json", pod->key);
 		r = abx__fs_replace_json(pod->podd->dir_fd, path, o);
 	}
@@ -242,8 +243,13 @@ static void adopt_container(struct pod *pod)
 			/* Still the same process after its namespaces were opened? */
 			if (pod->netns_fd >= 0 &&
 			    abx__proc_start_time(pid) == get_u64(o, "start")) {
+				json_object *idle;
+
 				pod->has_net = true;
 				pod->container = c;
+				c->is_idle =
+					json_object_object_get_ex(o, "idle", &idle) &&
+					json_object_get_boolean(idle);
 			}
 		}
 	}

@@ -435,7 +435,7 @@ static int link_applets(int fd, abx_error **reterr)
 
 	if (pipe2(fds, O_CLOEXEC) < 0)
 		return abx__error_errno(reterr, ABX_EIO, errno, "pipe");
-	pid = fork();
+	pid = abx__child_fork();
 	if (pid == 0) {
 		dup2(fds[1], STDOUT_FILENO);
 		execl("/bin/busybox", "busybox", "--list", (char *)NULL);
@@ -498,11 +498,8 @@ int abx__image_build_runtime(struct image_job *job, bool idle, abx_error **reter
 {
 	int r = keep_built_in(job, "runtime", fill_runtime, reterr);
 
-	if (r == ABX_OK && idle) {
+	if (r == ABX_OK && idle)
 		r = keep_built_in(job, "idle", fill_idle_mark, reterr);
-		json_object_object_add(job->result, "is_idle",
-				       json_object_new_boolean(true));
-	}
 	return r;
 }
 

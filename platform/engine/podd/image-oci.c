@@ -428,7 +428,7 @@ static int run_skopeo(struct podd *podd, const char *reference, const char *to,
 
 	if (pipe2(fds, O_CLOEXEC) < 0)
 		return abx__error_errno(reterr, ABX_EIO, errno, "pipe");
-	pid = fork();
+	pid = abx__child_fork();
 	if (pid == 0)
 		exec_skopeo(podd, reference, to, fds[1]);
 	close(fds[1]);

@@ -13,9 +13,9 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <openssl/evp.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <signal.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
@@ -265,7 +265,6 @@ static _Noreturn void unpack_child(int tar_fd, int into_fd, bool whiteouts,
 	char why[512] = "cannot be unpacked";
 	int r = 1;
 
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	source.fd = tar_fd;
 	if (digest) {
 		source.hash = EVP_MD_CTX_new();
@@ -291,7 +290,7 @@ int abx__image_unpack(int tar_fd, int into_fd, bool whiteouts, const char *diges
 
 	if (pipe2(fds, O_CLOEXEC) < 0)
 		return abx__error_errno(reterr, ABX_EIO, errno, "pipe");
-	pid = fork();
+	pid = abx__child_fork();
 	if (pid == 0)
 		unpack_child(tar_fd, into_fd, whiteouts, digest, fds[1]);
 	close(fds[1]);

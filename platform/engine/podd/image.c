@@ -357,6 +357,28 @@ static int build(struct image_job *job, abx_error **reterr)
 	return abx__image_pull(job, reterr);
 }
 
+/* The marks of a placeholder, as the runtime's entrypoint reads them. */
+static void note_idle(struct image_job *job)
+{
+	json_object *layers = NULL, *env = NULL;
+	bool idle = false;
+
+	json_object_object_get_ex(job->result, "layers", &layers);
+	for (size_t i = 0; layers && i < json_object_array_length(layers); i++) {
+		char path[200];
+
+		snprintf(path, sizeof(path), "layers/%s/etc/agentbox_is_idle_image",
+			 json_object_get_string(json_object_array_get_idx(layers, i)));
+		idle |= faccessat(job->podd->dir_fd, path, F_OK, AT_SYMLINK_NOFOLLOW) ==
+			0;
+	}
+	json_object_object_get_ex(job->result, "env", &env);
+	for (size_t i = 0; env && i < json_object_array_length(env); i++)
+		idle |= strcmp(json_object_get_string(json_object_array_get_idx(env, i)),
+			       "AGENTBOX_IS_IDLE_IMAGE=true") == 0;
+	json_object_object_add(job->result, "is_idle", json_object_new_boolean(idle));
+}
+
 static void image_file(const char *reference, char out[96])
 {
 	uint8_t hash[ABX__SHA256_LEN];
@@ -383,6 +405,7 @@ static _Noreturn void job_main(struct podd *podd, const char *reference, int fd)
 	umask(022);
 	r = job.resolved && job.result ? build(&job, &err) : abx__error_nomem(&err);
 	if (r == ABX_OK) {
+		note_idle(&job);
 		json_object_object_add(job.result, "resolved_ms",
 				       json_object_new_int64(abx__wall_ms()));
 		image_file(reference, file);

@@ -18,6 +18,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -68,7 +69,7 @@ static int apply_rules(struct podd *podd, const char *rules, bool quiet)
 
 	if (pipe2(fds, O_CLOEXEC) < 0)
 		return ABX_EIO;
-	pid = fork();
+	pid = abx__child_fork();
 	if (pid == 0) {
 		int r = abx__nft_apply(rules, err, sizeof(err));
 
@@ -332,19 +333,25 @@ void abx__net_remove(struct podd *podd, uint32_t n)
 
 /* ---- a Pod's namespaces, in a child ---- */
 
-/* A process in new namespaces that waits to be killed. */
+/* A process in new namespaces that waits to be killed, by us or with us, and keeps
+ * nothing of ours open. */
 static pid_t spawn_holder(bool userns)
 {
-	pid_t pid;
+	pid_t parent = getpid(), pid;
 	struct clone_args args = {
 		.flags = CLONE_NEWNET | (userns ? CLONE_NEWUSER : 0),
 		.exit_signal = SIGCHLD,
 	};
 
 	pid = (pid_t)syscall(SYS_clone3, &args, sizeof(args));
-	if (pid == 0)
+	if (pid == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		syscall(SYS_close_range, 0, ~0U, 0);
+		if (getppid() != parent)
+			_exit(1);
 		for (;;)
 			pause();
+	}
 	return pid;
 }
 
@@ -417,7 +424,7 @@ static int enter_and_configure(struct podd *podd, int userns, int netns, uint32_
 			       bool linked)
 {
 	int status = -1, nl, r;
-	pid_t pid = fork();
+	pid_t pid = abx__child_fork();
 
 	if (pid == 0) {
 		if (setns(netns, CLONE_NEWNET) < 0 ||

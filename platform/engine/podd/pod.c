@@ -178,7 +178,7 @@ void abx__pod_container_running(struct container *c)
 	pod->running_generation = c->generation;
 	pod->exit_code = -1;
 	set_trouble(pod, NULL, NULL);
-	if (pod->probe_port) {
+	if (pod->probe_port && !c->is_idle) {
 		abx__probe_start(pod);
 		if (!pod->ready)
 			abx__server_pod(pod->podd, pod);

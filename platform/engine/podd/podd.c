@@ -72,14 +72,17 @@ static int open_folder(struct podd *podd, abx_error **reterr)
 }
 
 /*
- * An abstract socket is a lock that its owner's death releases. Children of a podd that has just died hold it for the
- * moment until the kernel has killed them too, hence the patience.
+ * An abstract socket is a lock that its owner's death releases. Children of a podd that
+ * has just died hold it for the moment until the kernel has killed them too, hence the
+ * patience.
  */
 static int take_lock(struct podd *podd, abx_error **reterr)
 {
 	struct sockaddr_un a = { .sun_family = AF_UNIX };
-	int n = snprintf(a.sun_path + 1, sizeof(a.sun_path) - 1, "agentbox-podd-%s", podd->tag);
-	socklen_t len = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)n);
+	int n = snprintf(a.sun_path + 1, sizeof(a.sun_path) - 1, "agentbox-podd-%s",
+			 podd->tag);
+	socklen_t len =
+		(socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)n);
 
 	podd->lock_fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	for (int i = 0; podd->lock_fd >= 0 && i < 150; i++) {
@@ -90,8 +93,8 @@ static int take_lock(struct podd *podd, abx_error **reterr)
 		nanosleep(&(struct timespec){ .tv_nsec = 20000000 }, NULL);
 	}
 	return abx__error_errno(reterr, ABX_ESTATE, errno,
-				"another agentbox-podd runs for state folder %s (tag %s)", podd->options.state_dir,
-				podd->tag);
+				"another agentbox-podd runs for state folder %s (tag %s)",
+				podd->options.state_dir, podd->tag);
 }
 
 /* The three files Pods get to see, under the names they have in a Pod. */
@@ -148,7 +151,7 @@ static int copy_runtime(struct podd *podd, abx_error **reterr)
 static bool try_idmap(struct podd *podd)
 {
 	int status = -1;
-	pid_t pid = fork();
+	pid_t pid = abx__child_fork();
 
 	if (pid == 0) {
 		abx_error *err = NULL;

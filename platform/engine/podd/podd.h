@@ -50,7 +50,7 @@ struct image {
 	unsigned refs;
 	char *reference;
 	bool host_usr; /* the host's /usr lies over usr/ */
-	bool is_idle;
+	bool is_idle;  /* a placeholder: it serves nothing, so running is ready */
 	char **layers; /* folder names below layers/, the lowest first; NULL-terminated */
 	char **entrypoint, **cmd, **env; /* NULL-terminated or NULL */
 	char *user, *working_dir;
@@ -127,6 +127,7 @@ struct container {
 	char *image_name;
 	uint64_t generation;
 	bool is_init;
+	bool is_idle; /* no probe: see struct image */
 	bool ending;
 	bool handled; /* among the Pod's dying: its end is of no further interest */
 	enum container_state state;

@@ -205,7 +205,7 @@ int abx__seccomp_load(const char *profile_path, char **ret_base64, abx_error **r
 	if (fd < 0)
 		return abx__error_errno(reterr, ABX_EIO, errno, "memfd");
 	/* In a child, so that the profile's and the compiler's memory goes with it. */
-	pid = fork();
+	pid = abx__child_fork();
 	if (pid == 0) {
 		json_object *profile = abx__fs_read_json(AT_FDCWD, profile_path);
 
