@@ -26,6 +26,29 @@ void abx__child_forget(struct podd *podd, struct child *child)
 	child->pid = 0;
 }
 
+/*
+ * A container's init becomes podd's child before crun has ended, and may end before it
+ * too: then its status comes first and its pid, from crun's file, later.
+ */
+void abx__child_note_orphan(struct podd *podd, pid_t pid, int status)
+{
+	unsigned i = podd->orphan_next++ % ABX__ORPHAN_MAX;
+
+	podd->orphans[i].pid = pid;
+	podd->orphans[i].status = status;
+}
+
+bool abx__child_orphan(struct podd *podd, pid_t pid, int *ret_status)
+{
+	for (unsigned i = 0; i < ABX__ORPHAN_MAX; i++)
+		if (podd->orphans[i].pid == pid) {
+			*ret_status = podd->orphans[i].status;
+			podd->orphans[i].pid = 0;
+			return true;
+		}
+	return false;
+}
+
 pid_t abx__child_fork(void)
 {
 	pid_t parent = getpid();

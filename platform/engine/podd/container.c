@@ -236,6 +236,10 @@ static void on_starter_exit(struct child *child, int status)
 		close(c->gate);
 		c->gate = -1;
 	}
+	if (pid && abx__child_orphan(podd, pid, &c->init_status)) {
+		ended(c, NULL, c->init_status);
+		return;
+	}
 	if (!pid || watch_init(c, pid, true) < 0) {
 		char *text = start_error(c);
 

@@ -197,8 +197,10 @@ static void on_child_signal(uv_signal_t *signal_, int signum)
 		struct child *child;
 
 		HASH_FIND_INT(podd->children, &pid, child);
-		if (!child)
-			continue; /* an orphan of a container's */
+		if (!child) {
+			abx__child_note_orphan(podd, pid, status);
+			continue;
+		}
 		abx__child_forget(podd, child);
 		child->on_exit(child, status);
 	}

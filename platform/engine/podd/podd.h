@@ -21,6 +21,7 @@
 
 #define ABX__POD_KEY_SIZE 136
 #define ABX__ID_RANGE 65536u
+#define ABX__ORPHAN_MAX 128
 
 struct podd;
 struct pod;
@@ -36,6 +37,10 @@ struct child {
 };
 
 void abx__child_add(struct podd *podd, struct child *child);
+/* The status of a child nobody was waiting for yet; false when there was none. Asked
+ * once. */
+bool abx__child_orphan(struct podd *podd, pid_t pid, int *ret_status);
+void abx__child_note_orphan(struct podd *podd, pid_t pid, int status);
 void abx__child_forget(struct podd *podd, struct child *child);
 /* fork(2) with signals and the parent's death handled: in the child 0 is returned, and it
  * dies with podd. */
@@ -295,6 +300,11 @@ struct podd {
 	struct net net;
 	struct pod *pods;
 	struct child *children;
+	struct {
+		pid_t pid;
+		int status;
+	} orphans[ABX__ORPHAN_MAX];
+	unsigned orphan_next;
 	struct image_table *images;
 	uv_signal_t sig_child, sig_term, sig_int;
 	uv_timer_t sweep;
