@@ -85,10 +85,7 @@ typedef struct abx_client_options {
 	void *log_userdata;          /* must outlive the client */
 	int log_level; /* events below it are not given; enum abx_log_level */
 } abx_client_options;
-#define ABX_CLIENT_OPTIONS_INIT            \
-	{                                  \
-		sizeof(abx_client_options) \
-	}
+#define ABX_CLIENT_OPTIONS_INIT ABX_OPTIONS_INIT(abx_client_options)
 /** Does what ABX_CLIENT_OPTIONS_INIT does. Since: 0.1.0 */
 ABX_API void abx_client_options_init(abx_client_options *opts);
 

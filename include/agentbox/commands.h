@@ -35,10 +35,7 @@ typedef struct abx_command_options {
 	size_t max_output_bytes; /* most to collect of each; 0: 64 MiB; then ABX_ETOOBIG
 				  */
 } abx_command_options;
-#define ABX_COMMAND_OPTIONS_INIT            \
-	{                                   \
-		sizeof(abx_command_options) \
-	}
+#define ABX_COMMAND_OPTIONS_INIT ABX_OPTIONS_INIT(abx_command_options)
 /** Does what ABX_COMMAND_OPTIONS_INIT does. Since: 0.1.0 */
 ABX_API void abx_command_options_init(abx_command_options *opts);
 

@@ -27,10 +27,7 @@ typedef struct abx_file_options {
 	uint32_t request_timeout_ms; /* 0: the client's; for contents: without progress */
 	int64_t content_length; /* of a streamed write, in bytes; 0 or less: not known */
 } abx_file_options;
-#define ABX_FILE_OPTIONS_INIT            \
-	{                                \
-		sizeof(abx_file_options) \
-	}
+#define ABX_FILE_OPTIONS_INIT ABX_OPTIONS_INIT(abx_file_options)
 /** Does what ABX_FILE_OPTIONS_INIT does. Since: 0.1.0 */
 ABX_API void abx_file_options_init(abx_file_options *opts);
 

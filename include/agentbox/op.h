@@ -28,6 +28,19 @@
 extern "C" {
 #endif
 
+/* What the ..._OPTIONS_INIT macros stand for: `size` set, everything else zero. */
+#ifdef __cplusplus
+#define ABX_OPTIONS_INIT(type) \
+	{                      \
+		sizeof(type)   \
+	}
+#else
+#define ABX_OPTIONS_INIT(type)       \
+	{                            \
+		.size = sizeof(type) \
+	}
+#endif
+
 /** One operation under way. */
 typedef struct abx_op abx_op;
 

@@ -71,10 +71,7 @@ typedef struct abx_apply_options {
 				 taken */
 	const char *name; /* of the source in messages, such as a file's name; or NULL */
 } abx_apply_options;
-#define ABX_APPLY_OPTIONS_INIT            \
-	{                                 \
-		sizeof(abx_apply_options) \
-	}
+#define ABX_APPLY_OPTIONS_INIT ABX_OPTIONS_INIT(abx_apply_options)
 /** Does what ABX_APPLY_OPTIONS_INIT does. Since: 0.1.0 */
 ABX_API void abx_apply_options_init(abx_apply_options *opts);
 

@@ -40,10 +40,7 @@ typedef struct abx_sandbox_options {
 	uint32_t request_timeout_ms; /* 0: the client's, or startup_timeout_ms and 30 s
 					more */
 } abx_sandbox_options;
-#define ABX_SANDBOX_OPTIONS_INIT            \
-	{                                   \
-		sizeof(abx_sandbox_options) \
-	}
+#define ABX_SANDBOX_OPTIONS_INIT ABX_OPTIONS_INIT(abx_sandbox_options)
 /** Does what ABX_SANDBOX_OPTIONS_INIT does. Since: 0.1.0 */
 ABX_API void abx_sandbox_options_init(abx_sandbox_options *opts);
 
@@ -77,10 +74,7 @@ typedef struct abx_sandbox_connect_options {
 	uint32_t timeout_ms; /* lives at least this long from now; 0: the platform's
 				default */
 } abx_sandbox_connect_options;
-#define ABX_SANDBOX_CONNECT_OPTIONS_INIT            \
-	{                                           \
-		sizeof(abx_sandbox_connect_options) \
-	}
+#define ABX_SANDBOX_CONNECT_OPTIONS_INIT ABX_OPTIONS_INIT(abx_sandbox_connect_options)
 /** Does what ABX_SANDBOX_CONNECT_OPTIONS_INIT does. Since: 0.1.0 */
 ABX_API void abx_sandbox_connect_options_init(abx_sandbox_connect_options *opts);
 
@@ -222,10 +216,7 @@ typedef struct abx_sandbox_list_options {
 	int oldest_first;            /* 0: newest first */
 	uint32_t page_count;         /* sandboxes asked for at once, 1 to 100; 0: 100 */
 } abx_sandbox_list_options;
-#define ABX_SANDBOX_LIST_OPTIONS_INIT            \
-	{                                        \
-		sizeof(abx_sandbox_list_options) \
-	}
+#define ABX_SANDBOX_LIST_OPTIONS_INIT ABX_OPTIONS_INIT(abx_sandbox_list_options)
 /** Does what ABX_SANDBOX_LIST_OPTIONS_INIT does. Since: 0.1.0 */
 ABX_API void abx_sandbox_list_options_init(abx_sandbox_list_options *opts);
 
