@@ -229,5 +229,5 @@ def wait_warm(env, seconds=180):
     def warm():
         state = [(pool["spec"]["replicas"], pool["status"].get("idleReplicas", 0), pool["status"].get("runningReplicas", 0))
                  for pool in pools(env)]
-        return state and all(idle + running >= replicas and idle > 0 or replicas == 0 for replicas, idle, running in state)
+        return state and all(idle + running >= replicas > 0 and idle > 0 for replicas, idle, running in state)
     wait_for("env %s is warm" % env, warm, seconds)

@@ -19,7 +19,7 @@ def layout(name, layers, **more):
     oci.write_layout(folder, layers, **more)
     for path, _, _ in os.walk(IMAGES):
         os.chmod(path, 0o755)
-    return "oci:" + name
+    return "oci:" + folder
 
 
 def refused(template, *words, **more):
@@ -48,7 +48,7 @@ def _():
 
 @step("by metadata too, which wins over //IMAGE")
 def _():
-    sandbox = Sandbox("base//oci:no-such-layout", metadata={"agentbox.scitix.ai/image": "oci:busybox"})
+    sandbox = Sandbox("base//oci:/no/such/layout", metadata={"agentbox.scitix.ai/image": "oci:%s/busybox" % IMAGES})
     assert sandbox.sh("ls /bin/busybox") == "/bin/busybox\n"
     assert sandbox.kill() == 204
 
@@ -94,12 +94,13 @@ def _():
 
 @step("an image that does not exist: an error that names it")
 def _():
-    refused("base//oci:no-such-image", "no-such-image")
+    refused("base//oci:%s/no-such-image" % IMAGES, "no-such-image")
+    refused("base//127.0.0.1:9/no/such-image:v1", "such-image")
 
 
 @step("a layout that is broken: an error that names it")
 def _():
-    image = layout("broken", [list(oci.busybox_files())])
+    image = layout("broken", [list(oci.busybox_files()) + [("its-own", os.urandom(16))]])
     blobs = os.path.join(IMAGES, "broken", "blobs", "sha256")
     for name in os.listdir(blobs):
         path = os.path.join(blobs, name)
@@ -112,7 +113,7 @@ def _():
 
 @step("an image name that leads out of the folder of images: refused")
 def _():
-    for name in ("oci:../podd", "oci:/etc", "oci-archive:/etc/passwd", "host:/etc"):
+    for name in ("oci:../podd", "oci:%s/../podd" % IMAGES, "oci:/etc", "oci-archive:/etc/passwd", "host:/etc"):
         refused("base//" + name)
 
 
