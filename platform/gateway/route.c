@@ -144,9 +144,34 @@ static bool headers_disagree(const abx__route_input *in, const abx__route *route
 	return id && strcmp(id, route->id) != 0;
 }
 
+/* Older E2B SDKs (2.24) name the sandbox in headers of the API's own connect call too. A
+   path below the API's prefix, or that call without one, is never a sandbox's. */
+static bool is_api(const abx__route_input *in)
+{
+	static const char *const prefixes[] = { "/agent-sandbox/api/e2b", "/e2b" };
+	const char *id = in->e2b_id ? in->e2b_id : in->x_id;
+	const char *target = in->target;
+	size_t len;
+
+	for (size_t i = 0; i < sizeof(prefixes) / sizeof(prefixes[0]); i++) {
+		len = strlen(prefixes[i]);
+		if (strncmp(target, prefixes[i], len) == 0 && strchr("/?", target[len]))
+			return true;
+	}
+	if (abx__str_starts(target, "/v2/"))
+		target += strlen("/v2");
+	if (!id || !abx__str_starts(target, path_prefix))
+		return false;
+	target += strlen(path_prefix);
+	len = strlen(id);
+	return strncmp(target, id, len) == 0 && strcmp(target + len, "/connect") == 0;
+}
+
 void abx__route_parse(const abx__route_input *in, abx__route *ret)
 {
 	memset(ret, 0, sizeof(*ret));
+	if (is_api(in))
+		return;
 	if (parse_path(in, ret) && !headers_disagree(in, ret))
 		return;
 	memset(ret, 0, sizeof(*ret));

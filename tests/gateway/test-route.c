@@ -12,6 +12,25 @@ static const char *rest_of(const abx__route *route, char out[256])
 	return out;
 }
 
+Test(gateway_route, the_api_s_own_calls_are_no_sandbox_s_whatever_their_headers_say)
+{
+	static const abx__route_input rows[] = {
+		{ "/agent-sandbox/api/e2b/sandboxes/abc/connect", "h", "abc", "49983" },
+		{ "/agent-sandbox/api/e2b", "h", "abc", "49983" },
+		{ "/e2b/sandboxes/abc/connect", "h", "abc", "49983" },
+		{ "/sandboxes/abc/connect", "h", "abc", "49983" },
+		{ "/v2/sandboxes/abc/connect", "h", "abc", "49983" },
+	};
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		abx__route route;
+
+		abx__route_parse(&rows[i], &route);
+		cr_assert_eq(route.form, ABX__ROUTE_NONE, "%s went to the gateway",
+			     rows[i].target);
+	}
+}
+
 Test(gateway_route, every_form_finds_its_sandbox)
 {
 	static const struct {
