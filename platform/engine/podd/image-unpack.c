@@ -82,6 +82,18 @@ static const char *trim(const char *path)
 	}
 }
 
+/* A layer may hide a file of a folder it does not list. */
+static void make_folder(int fd, char *folder)
+{
+	for (char *p = folder + 1; *p; p++)
+		if (*p == '/') {
+			*p = '\0';
+			mkdirat(fd, folder, 0755);
+			*p = '/';
+		}
+	mkdirat(fd, folder, 0755);
+}
+
 /* A file `.wh.NAME` hides NAME of the layers below; `.wh..wh..opq` hides all of its
  * folder. 1: it was one. */
 static int whiteout(const char *path, int fd)
@@ -94,23 +106,15 @@ static int whiteout(const char *path, int fd)
 		return 0;
 	snprintf(folder, sizeof(folder), "%.*s", slash ? (int)(slash - path) : 1,
 		 slash ? path : ".");
-	if (strcmp(base, ".wh..wh..opq") == 0)
-		return setxattr(folder, "trusted.overlay.opaque", "y", 1, 0) < 0 &&
-				       errno != ENOENT
-			       ? -1
-			       : 1;
+	if (strcmp(base, ".wh..wh..opq") == 0) {
+		make_folder(fd, folder);
+		return setxattr(folder, "trusted.overlay.opaque", "y", 1, 0) < 0 ? -1 : 1;
+	}
 	if (snprintf(target, sizeof(target), "%s/%s", folder, base + 4) >=
 	    (int)sizeof(target))
 		return -1;
 	if (mknodat(fd, target, S_IFCHR, makedev(0, 0)) < 0 && errno == ENOENT) {
-		/* A layer may hide a file of a folder it does not list. */
-		for (char *p = folder + 1; *p; p++)
-			if (*p == '/') {
-				*p = '\0';
-				mkdirat(fd, folder, 0755);
-				*p = '/';
-			}
-		mkdirat(fd, folder, 0755);
+		make_folder(fd, folder);
 		return mknodat(fd, target, S_IFCHR, makedev(0, 0)) < 0 ? -1 : 1;
 	}
 	return 1;
