@@ -6,7 +6,7 @@ from harness import STATE_DIR
 
 
 def daemons():
-    """Name -> [(pid, parent pid)] of agentboxd and agentbox-podd of this state directory."""
+    """Name -> [(pid, parent pid, command line)] of agentboxd and agentbox-podd of this state directory."""
     found = {}
     for path in glob.glob("/proc/[0-9]*/cmdline"):
         pid = path.split("/")[2]
@@ -19,13 +19,12 @@ def daemons():
             continue
         name = os.path.basename(words[0].decode("utf-8", "replace"))
         if name in ("agentboxd", "agentbox-podd") and any(STATE_DIR.encode() in word for word in words):
-            found.setdefault(name, []).append((int(pid), parent))
+            found.setdefault(name, []).append((int(pid), parent, words))
     return found
 
 
 def workers(name):
-    """Without the supervisor: those whose parent is one of the instance's processes, or all when there is none."""
-    everyone = daemons()
-    pids = {pid for each in everyone.values() for pid, _ in each}
-    mine = everyone.get(name, [])
-    return sorted(pid for pid, parent in mine if parent in pids) or sorted(pid for pid, _ in mine)
+    """The one the supervisor keeps running; not what it forked for a moment, which has the same command line."""
+    everyone = [one for each in daemons().values() for one in each]
+    supervisors = {pid for pid, parent, words in everyone if b"--supervise" in words}
+    return sorted(pid for pid, parent, words in daemons().get(name, []) if parent in supervisors)

@@ -34,7 +34,7 @@ def measure():
         if os.path.relpath(folder, STATE_DIR).count(os.sep) <= 1:
             result["folder " + os.path.relpath(folder, STATE_DIR)] = len(names) + len(files)
     for name, pids in daemons().items():
-        for number, (pid, _) in enumerate(sorted(pids)):
+        for number, (pid, _, _) in enumerate(sorted(pids)):
             result["descriptors %s %d" % (name, number)] = len(os.listdir("/proc/%d/fd" % pid))
             maps = open("/proc/%d/smaps_rollup" % pid).read()
             result["memory %s %d" % (name, number)] = int(maps.split("Pss:")[1].split()[0])

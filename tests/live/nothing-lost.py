@@ -14,14 +14,17 @@ import time
 import uuid
 
 import daemons
-from harness import BASE, Sandbox, abx, e2b, finish, native, note, pools, request, running_ids, step, wait_for, wait_warm
+import oci
+from harness import BASE, STATE_DIR, Sandbox, abx, e2b, finish, native, note, pools, request, running_ids, step, wait_for, wait_warm
 
 ROUNDS = int(sys.argv[1]) if len(sys.argv) > 1 else 50
 SANDBOXES = int(sys.argv[2]) if len(sys.argv) > 2 else 50
 SEED = int(sys.argv[3]) if len(sys.argv) > 3 else random.SystemRandom().randrange(1 << 32)
-IMAGE = os.environ.get("AGENTBOX_TEST_OTHER_IMAGE", "")
+LAYOUT = os.path.join(STATE_DIR, "images", "swapped")
+IMAGE = "oci:" + LAYOUT
+oci.write_layout(LAYOUT, [list(oci.busybox_files())])
 chance = random.Random(SEED)
-note("seed %d, %d rounds, %d sandboxes, swaps to %s" % (SEED, ROUNDS, SANDBOXES, IMAGE or "no other image"))
+note("seed %d, %d rounds, %d sandboxes, swaps to %s" % (SEED, ROUNDS, SANDBOXES, IMAGE))
 
 ENV = "crash"
 MANIFEST = """
@@ -65,7 +68,7 @@ def churn(number):
     """Creates, swaps and returns without pause; whatever breaks on the way is not acknowledged."""
     mine = random.Random(SEED + number)
     while not stop.is_set():
-        template = ENV + ("//" + IMAGE if IMAGE and mine.random() < 0.3 else "")
+        template = ENV + ("//" + IMAGE if mine.random() < 0.3 else "")
         sandbox = None
         try:
             sandbox = Sandbox(template, timeout=600)
