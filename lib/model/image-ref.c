@@ -15,6 +15,16 @@
 #define REPOSITORY_MAX 255
 #define DIGEST_HEX_MIN 32
 
+/* Images podd makes by itself (deploy/images/README.md). */
+static const struct {
+	const char *name;
+	enum abx__image_kind kind;
+} built_in[] = {
+	{ "host:", ABX__IMAGE_HOST },
+	{ "runtime:", ABX__IMAGE_RUNTIME },
+	{ "idle:", ABX__IMAGE_IDLE },
+};
+
 static bool is_lower_alnum(char c)
 {
 	return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
@@ -213,6 +223,22 @@ static int parse_registry(const char *s, abx__image_ref *ref, abx_error **reterr
 	return r < 0 ? r : parse_repository(s, s, len, ref, reterr);
 }
 
+/* A path with a ".." among its segments. */
+static bool climbs(const char *s, size_t len)
+{
+	while (len) {
+		const char *slash = memchr(s, '/', len);
+		size_t part = slash ? (size_t)(slash - s) : len;
+
+		if (part == 2 && s[0] == '.' && s[1] == '.')
+			return true;
+		part += slash ? 1 : 0;
+		s += part;
+		len -= part;
+	}
+	return false;
+}
+
 static int parse_file(const char *whole, const char *s, enum abx__image_kind kind,
 		      abx__image_ref *ref, abx_error **reterr)
 {
@@ -221,9 +247,9 @@ static int parse_file(const char *whole, const char *s, enum abx__image_kind kin
 	int r;
 
 	ref->kind = kind;
-	if (s[0] != '/')
-		return bad(reterr, whole, "the path must be absolute");
-	if (strstr(s, "/../") || abx__str_ends(s, "/..") || (colon && strchr(colon, '/')))
+	if (len == 0)
+		return bad(reterr, whole, "the name is missing");
+	if (climbs(s, len) || (colon && strchr(colon, '/')))
 		return bad(reterr, whole, "the path is not valid");
 	if (colon) {
 		if (!is_tag(colon + 1, strlen(colon + 1)))
@@ -249,9 +275,11 @@ static int parse(const char *s, abx__image_ref *ref, abx_error **reterr)
 		if (*p <= ' ' || *p == 0x7f)
 			return bad(reterr, s,
 				   "blanks and control characters are not allowed");
-	if (strcmp(s, "host:") == 0) {
-		ref->kind = ABX__IMAGE_HOST;
-		return ABX_OK;
+	for (size_t i = 0; i < sizeof(built_in) / sizeof(built_in[0]); i++) {
+		if (strcmp(s, built_in[i].name) == 0) {
+			ref->kind = built_in[i].kind;
+			return ABX_OK;
+		}
 	}
 	if (abx__str_starts(s, "oci:"))
 		return parse_file(s, s + strlen("oci:"), ABX__IMAGE_OCI, ref, reterr);
@@ -298,6 +326,10 @@ char *abx__image_ref_print(const abx__image_ref *ref)
 	switch (ref->kind) {
 	case ABX__IMAGE_HOST:
 		return abx__strdup("host:");
+	case ABX__IMAGE_RUNTIME:
+		return abx__strdup("runtime:");
+	case ABX__IMAGE_IDLE:
+		return abx__strdup("idle:");
 	case ABX__IMAGE_OCI:
 		return abx__strf("oci:%s%s%s", ref->path, colon, tag);
 	case ABX__IMAGE_OCI_ARCHIVE:

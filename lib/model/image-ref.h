@@ -1,10 +1,14 @@
 /*
  * image-ref.h - image references: what may be written where an image is named.
  *
- *	host:                            the host's own /usr under a synthetic /etc; needs
- *no download oci:/DIR[:TAG]                   an OCI layout on this machine
- *	oci-archive:/FILE[:TAG]          the same in a tar file
- *	[REGISTRY/]PATH[:TAG][@DIGEST]   a registry's image, with Docker's defaults
+ * - `host:` the host's own /usr under a synthetic /etc; no download
+ * - `runtime:` and `idle:` a static busybox with the runtime; the second marked idle
+ * - `oci:NAME[:TAG]` an OCI layout in an image folder of this machine
+ * - `oci-archive:NAME[:TAG]` the same in a tar file
+ * - `[REGISTRY/]PATH[:TAG][@DIGEST]` a registry's image, with Docker's defaults
+ *
+ * NAME is relative to an image folder, or the absolute path of something in one; podd
+ * holds it to that.
  */
 #ifndef ABX_MODEL_IMAGE_REF_H
 #define ABX_MODEL_IMAGE_REF_H
@@ -20,6 +24,8 @@ enum abx__image_kind {
 	ABX__IMAGE_OCI,
 	ABX__IMAGE_OCI_ARCHIVE,
 	ABX__IMAGE_REGISTRY,
+	ABX__IMAGE_RUNTIME,
+	ABX__IMAGE_IDLE,
 };
 
 typedef struct abx__image_ref {
