@@ -362,6 +362,20 @@ static void connect_to(const char *name, int port)
 	cr_assert_geq(p.reply_fd, 0, "%s", podd_peer_message(&p));
 }
 
+static bool host_reaches(const char *address, uint16_t port)
+{
+	struct sockaddr_in a = { .sin_family = AF_INET, .sin_port = htons(port) };
+	struct timeval limit = { .tv_sec = 1 };
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	bool reached;
+
+	cr_assert_eq(inet_pton(AF_INET, address, &a.sin_addr), 1);
+	setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof(limit));
+	reached = connect(fd, (struct sockaddr *)&a, sizeof(a)) == 0;
+	close(fd);
+	return reached;
+}
+
 PODD_TEST(a_pod_reaches_neither_another_pod_nor_the_host)
 {
 	char script[1024], other[64] = "";
@@ -380,6 +394,7 @@ PODD_TEST(a_pod_reaches_neither_another_pod_nor_the_host)
 	/* It does listen, so not reaching it means something. */
 	connect_to("a", 8000);
 	close(p.reply_fd);
+	cr_assert_not(host_reaches(other, 8000), "by whoever has an account on the host");
 	snprintf(script, sizeof(script),
 		 "echo | nc -w 1 127.0.0.1 1; echo self\n"
 		 "nc -w 2 %s 8000 </dev/null && echo REACHED-POD\n"
@@ -675,6 +690,65 @@ PODD_TEST(podd_may_be_killed_at_any_moment)
 		podd_peer_delete(&p, name);
 	}
 	podd_peer_wait_clean(&p);
+}
+
+static int run_podd_here(void)
+{
+	char program[512];
+	int status = -1;
+	pid_t pid;
+
+	snprintf(program, sizeof(program), "%s/src/agentbox-podd",
+		 getenv("top_builddir") ? getenv("top_builddir") : ".");
+	pid = fork();
+	if (pid == 0) {
+		int log = open(p.podd.log, O_WRONLY | O_APPEND | O_CREAT, 0600);
+
+		dup2(log, 2);
+		execl(program, "agentbox-podd", "--state-dir", p.podd.dir, "--purge",
+		      (char *)NULL);
+		_exit(127);
+	}
+	waitpid(pid, &status, 0);
+	return status;
+}
+
+/* The state folder is agentboxd's, which can put a folder of its own in the place of
+ * podd's. */
+PODD_TEST(a_folder_that_is_not_roots_alone_is_not_believed)
+{
+	static const struct {
+		uid_t owner;
+		mode_t mode;
+	} cases[] = { { 65534, 0700 }, { 0, 0770 }, { 0, 0702 } };
+
+	podd_peer_disconnect(&p);
+	podd_fixture_kill(&p.podd, SIGTERM);
+	cr_assert_eq(rename(in_dir("podd"), in_dir("moved")), 0);
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		cr_assert_eq(mkdir(in_dir("podd"), 0700), 0);
+		cr_assert_eq(chmod(in_dir("podd"), cases[i].mode), 0);
+		cr_assert_eq(chown(in_dir("podd"), cases[i].owner, 0), 0);
+		cr_assert_neq(run_podd_here(), 0, "case %zu", i);
+		cr_assert_eq(rmdir(in_dir("podd")), 0, "case %zu was used", i);
+	}
+	cr_assert_eq(rename(in_dir("moved"), in_dir("podd")), 0);
+	podd_fixture_start(&p.podd);
+	podd_peer_connect(&p);
+}
+
+/* Layers hold setuid programs of foreign images, owned by root out here. */
+PODD_TEST(nobody_else_passes_through_podds_folder)
+{
+	static const char *const folders[] = { "podd", "podd/layers", "podd/pods",
+					       "podd/tmp", "podd/trash" };
+	struct stat st;
+
+	for (size_t i = 0; i < sizeof(folders) / sizeof(folders[0]); i++) {
+		cr_assert_eq(stat(in_dir("%s", folders[i]), &st), 0);
+		cr_assert_eq(st.st_mode & 07777, 0700, "%s", folders[i]);
+		cr_assert_eq(st.st_uid, 0);
+	}
 }
 
 PODD_TEST(only_known_requests_are_answered)

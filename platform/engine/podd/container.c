@@ -316,7 +316,7 @@ int abx__container_start(struct pod *pod, const abx__spec_container *spec,
 		 (unsigned long long)++podd->container_seq);
 	pod_path(pod, c->dir, path, sizeof(path));
 	c->oom_before = abx__cgroup_oom_kills(podd, pod->key);
-	if (mkdirat(podd->dir_fd, path, 0711) < 0 ||
+	if (mkdirat(podd->dir_fd, path, 0700) < 0 ||
 	    (!gate_open && pipe2(gate, O_CLOEXEC) < 0)) {
 		int e = errno;
 

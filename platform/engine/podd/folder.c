@@ -117,7 +117,7 @@ int abx__folder_make_volumes(struct pod *pod, abx_error **reterr)
 	char path[256];
 
 	snprintf(path, sizeof(path), "pods/%s/vol", pod->key);
-	if (abx__fs_mkdir(podd->dir_fd, path, 0711, 0) < 0)
+	if (abx__fs_mkdir(podd->dir_fd, path, 0700, 0) < 0)
 		return abx__error_errno(reterr, ABX_EIO, errno, "%s", path);
 	for (size_t i = 0; i < pod->spec->volume_count; i++) {
 		const abx__spec_volume *v = &pod->spec->volumes[i];

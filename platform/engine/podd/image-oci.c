@@ -11,6 +11,8 @@
 #include <fcntl.h>
 #include <grp.h>
 #include <limits.h>
+#include <linux/mount.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -25,7 +27,13 @@
 #include "base/str.h"
 
 #define JSON_MAX ((size_t)4 << 20)
-#define NOBODY 65534
+/* skopeo's account: a number of no account and of no Pod, so that what a registry makes
+ * of it can reach neither agentboxd's files and socket nor anything nobody owns. */
+#define SKOPEO_ID 0x0fffffffu
+
+/* <sys/mount.h> does not agree with <linux/mount.h> in this libc; see start.c. */
+extern int mount(const char *source, const char *target, const char *type,
+		 unsigned long flags, const void *data);
 
 static const char *text_of(json_object *o, const char *key)
 {
@@ -365,19 +373,28 @@ static bool is_loopback(const char *reference)
 	       abx__str_starts(reference, "localhost/");
 }
 
-/* In the child's child: everything given up, then skopeo. Errors go to `err_fd`. */
-static _Noreturn void exec_skopeo(struct podd *podd, const char *reference,
-				  const char *to, int err_fd)
+/* The folder skopeo fills is its /tmp: the way to it leads through folders that are
+ * closed to it. */
+static int enter_folder(const char *to)
 {
-	uid_t uid = podd->options.uid ? podd->options.uid : NOBODY;
-	gid_t gid = podd->options.gid ? podd->options.gid : NOBODY;
+	return unshare(CLONE_NEWNS) < 0 ||
+			       mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 ||
+			       mount(to, "/tmp", NULL, MS_BIND, NULL) < 0 ||
+			       chdir("/tmp") < 0
+		       ? -1
+		       : 0;
+}
+
+/* In the child's child: everything given up, then skopeo. Errors go to `err_fd`. */
+static _Noreturn void exec_skopeo(const char *reference, const char *to, int err_fd)
+{
 	const char *argv[12];
-	char home[PATH_MAX], *from = abx__strf("docker://%s", reference);
+	char *from = abx__strf("docker://%s", reference);
 	char path[] = "PATH=/usr/local/bin:/usr/bin:/bin";
-	char *const envp[] = { path, home, NULL };
+	char home[] = "HOME=/tmp", tmp[] = "TMPDIR=/tmp";
+	char *const envp[] = { path, home, tmp, NULL };
 	size_t n = 0;
 
-	snprintf(home, sizeof(home), "HOME=%s", to);
 	argv[n++] = "skopeo";
 	argv[n++] = "copy";
 	argv[n++] = "--quiet";
@@ -388,8 +405,9 @@ static _Noreturn void exec_skopeo(struct podd *podd, const char *reference,
 	argv[n++] = "oci:.:image";
 	argv[n] = NULL;
 	dup2(err_fd, STDERR_FILENO);
-	if (!from || chdir(to) < 0 || setgroups(0, NULL) < 0 ||
-	    setresgid(gid, gid, gid) < 0 || setresuid(uid, uid, uid) < 0 ||
+	if (!from || enter_folder(to) < 0 || setgroups(0, NULL) < 0 ||
+	    setresgid(SKOPEO_ID, SKOPEO_ID, SKOPEO_ID) < 0 ||
+	    setresuid(SKOPEO_ID, SKOPEO_ID, SKOPEO_ID) < 0 ||
 	    prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
 		_exit(126);
 	/* After the change of ids, which clears it. */
@@ -417,8 +435,7 @@ static void tidy(char *text)
 			*p = ' ';
 }
 
-static int run_skopeo(struct podd *podd, const char *reference, const char *to,
-		      abx_error **reterr)
+static int run_skopeo(const char *reference, const char *to, abx_error **reterr)
 {
 	char text[1500];
 	size_t len = 0;
@@ -430,7 +447,7 @@ static int run_skopeo(struct podd *podd, const char *reference, const char *to,
 		return abx__error_errno(reterr, ABX_EIO, errno, "pipe");
 	pid = abx__child_fork();
 	if (pid == 0)
-		exec_skopeo(podd, reference, to, fds[1]);
+		exec_skopeo(reference, to, fds[1]);
 	close(fds[1]);
 	while (pid > 0 && (n = read(fds[0], text + len, sizeof(text) - 1 - len)) > 0)
 		len += (size_t)n;
@@ -448,7 +465,6 @@ static int run_skopeo(struct podd *podd, const char *reference, const char *to,
 int abx__image_pull(struct image_job *job, abx_error **reterr)
 {
 	struct podd *podd = job->podd;
-	uid_t uid = podd->options.uid ? podd->options.uid : NOBODY;
 	ABX_CLEANUP(abx__closep) int fd = -1;
 	char tmp[64], *full;
 	int r = abx__image_tmp(podd, tmp, reterr);
@@ -458,9 +474,9 @@ int abx__image_pull(struct image_job *job, abx_error **reterr)
 	full = abx__strf("%s/%s", podd->dir, tmp);
 	if (!full)
 		return abx__error_nomem(reterr);
-	r = abx__fs_mkdir(podd->dir_fd, tmp, 0700, uid);
+	r = abx__fs_mkdir(podd->dir_fd, tmp, 0700, SKOPEO_ID);
 	if (r == ABX_OK)
-		r = run_skopeo(podd, job->resolved, full, reterr);
+		r = run_skopeo(job->resolved, full, reterr);
 	abx__free(full);
 	/* What lies there belongs to an account that may still run: no link is followed,
 	 * digests are checked. */

@@ -656,11 +656,11 @@ int abx__images_open(struct podd *podd, abx_error **reterr)
 		return abx__error_nomem(reterr);
 	podd->images = t;
 	for (size_t i = 0; i < 3; i++)
-		if (abx__fs_mkdir(podd->dir_fd, folders[i], 0711, 0) < 0)
+		if (abx__fs_mkdir(podd->dir_fd, folders[i], 0700, 0) < 0)
 			return abx__error_errno(reterr, ABX_EIO, errno, "%s/%s",
 						podd->dir, folders[i]);
 	abx__folder_trash(podd, "tmp");
-	if (abx__fs_mkdir(podd->dir_fd, "tmp", 0711, 0) < 0)
+	if (abx__fs_mkdir(podd->dir_fd, "tmp", 0700, 0) < 0)
 		return abx__error_errno(reterr, ABX_EIO, errno, "%s/tmp", podd->dir);
 	if (podd->options.alias_file && !aliases_open(t, podd->options.alias_file))
 		return abx__error_set(reterr, ABX_EINVAL,

@@ -93,7 +93,9 @@ static int apply_rules(struct podd *podd, const char *rules, bool quiet)
 	return ABX_EIO;
 }
 
-static int write_rules(struct podd *podd)
+/* `own_address`: by the table of routes a packet's source must belong to the link it came
+ * from, so no Pod speaks as another. */
+static int write_rules(struct podd *podd, bool own_address)
 {
 	char range[32];
 	struct in_addr a = { .s_addr = htonl(podd->net.base) };
@@ -111,8 +113,16 @@ static int write_rules(struct podd *podd)
 			  /* An address that is not the Pod's range, and anything but
 			     IPv4, goes nowhere. */
 			  "  iifname \"%s*\" ip saddr != %s drop\n"
+			  "%s%s%s"
 			  "  iifname \"%s*\" meta nfproto != ipv4 drop\n"
 			  "  iifname \"%s*\" oifname \"ab*\" drop\n"
+			  /* A cloud's metadata service, and with it the machine's own
+			     credentials, is the host's; some clouds have their resolver
+			     there. */
+			  "  iifname \"%s*\" ip daddr 169.254.0.0/16 meta l4proto "
+			  "!= { tcp, udp } drop\n"
+			  "  iifname \"%s*\" ip daddr 169.254.0.0/16 th dport != 53 "
+			  "drop\n"
 			  "  oifname \"%s*\" ct state established,related accept\n"
 			  "  oifname \"%s*\" drop\n"
 			  " }\n"
@@ -121,14 +131,24 @@ static int write_rules(struct podd *podd)
 			  "  iifname \"%s*\" ct state established,related accept\n"
 			  "  iifname \"%s*\" drop\n"
 			  " }\n"
+			  /* A Pod's ports are reached through podd alone: not by whoever
+			     has an account on the host. */
+			  " chain output { type filter hook output priority filter - 10; "
+			  "policy accept;\n"
+			  "  oifname \"%s*\" ct state established,related accept\n"
+			  "  oifname \"%s*\" drop\n"
+			  " }\n"
 			  " chain postrouting { type nat hook postrouting priority "
 			  "srcnat; policy accept;\n"
 			  "  ip saddr %s oifname != \"%s*\" masquerade\n"
 			  " }\n"
 			  "}\n",
-			  tag, tag, tag, p, range, p, p, p, p, p, p, range, p);
+			  tag, tag, tag, p, range, own_address ? "  iifname \"" : "",
+			  own_address ? p : "",
+			  own_address ? "*\" fib saddr . iif oif missing drop\n" : "", p,
+			  p, p, p, p, p, p, p, p, p, range, p);
 	if (r == ABX_OK)
-		r = apply_rules(podd, abx__buf_str(&rules), false);
+		r = apply_rules(podd, abx__buf_str(&rules), own_address);
 	abx__buf_done(&rules);
 	return r;
 }
@@ -249,7 +269,14 @@ static int try_open(struct podd *podd, int nl)
 			return ABX_EIO;
 		}
 	}
-	return write_rules(podd);
+	if (write_rules(podd, true) == ABX_OK)
+		return ABX_OK;
+	abx__log_warn(
+		podd->log,
+		"nftables has no fib expression here: rp_filter alone keeps Pods to "
+		"their own address",
+		NULL);
+	return write_rules(podd, false);
 }
 
 int abx__net_open(struct podd *podd, abx_error **reterr)
@@ -400,6 +427,18 @@ static int configure_inside(struct podd *podd, int nl, uint32_t n, bool linked)
 	return r;
 }
 
+/* What the rules say as well, where the host's end of a link can say it: packets from the
+ * Pod's own address only (its root may send raw ones), and no IPv6. Before it is up. */
+static void guard_link(const char *name)
+{
+	char path[80];
+
+	snprintf(path, sizeof(path), "/proc/sys/net/ipv4/conf/%s/rp_filter", name);
+	write_sysctl(path, "1");
+	snprintf(path, sizeof(path), "/proc/sys/net/ipv6/conf/%s/disable_ipv6", name);
+	write_sysctl(path, "1");
+}
+
 static int make_link(struct podd *podd, int nl, uint32_t n, int netns)
 {
 	char name[IFNAMSIZ];
@@ -411,8 +450,10 @@ static int make_link(struct podd *podd, int nl, uint32_t n, int netns)
 	if (r == 0)
 		r = abx__netlink_add_address(nl, (int)if_nametoindex(name),
 					     podd->net.base + n * 2, 31);
-	if (r == 0)
+	if (r == 0) {
+		guard_link(name);
 		r = abx__netlink_link_up(nl, name);
+	}
 	return r;
 }
 

@@ -312,6 +312,8 @@ static bool is_there(const struct start_plan *plan, int root_fd, const char *pat
 	if (runtime && strncmp(path, RUNTIME_MOUNT "/", strlen(RUNTIME_MOUNT) + 1) == 0) {
 		char in_stage[256];
 
+		if (!abx__spec_path_is_clean(path))
+			return true; /* no way out of the folder; crun will say */
 		return snprintf(in_stage, sizeof(in_stage), "rt/%s",
 				path + strlen(RUNTIME_MOUNT) + 1) <
 			       (int)sizeof(in_stage) &&

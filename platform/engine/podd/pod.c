@@ -586,7 +586,7 @@ static int make_folder(struct pod *pod, abx_error **reterr)
 	char path[256];
 
 	snprintf(path, sizeof(path), "pods/%s", pod->key);
-	if (mkdirat(pod->podd->dir_fd, path, 0711) < 0)
+	if (mkdirat(pod->podd->dir_fd, path, 0700) < 0)
 		return abx__error_errno(reterr, ABX_EIO, errno, "folder of Pod %s",
 					pod->name);
 	if (abx__folder_make_volumes(pod, reterr) < 0)

@@ -41,6 +41,7 @@ static int open_folder(struct podd *podd, abx_error **reterr)
 {
 	const char *state = podd->options.state_dir;
 	char real[PATH_MAX];
+	struct stat st;
 	char *dir;
 
 	if (mkdir(state, 0711) < 0 && errno != EEXIST)
@@ -57,15 +58,21 @@ static int open_folder(struct podd *podd, abx_error **reterr)
 	if (!dir)
 		return abx__error_nomem(reterr);
 	podd->dir = dir;
-	if (mkdir(dir, 0711) < 0 && errno != EEXIST)
+	if (mkdir(dir, 0700) < 0 && errno != EEXIST)
 		return abx__error_errno(reterr, ABX_EIO, errno, "%s", dir);
 	podd->dir_fd = open(dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	if (podd->dir_fd < 0)
+	if (podd->dir_fd < 0 || fstat(podd->dir_fd, &st) < 0)
 		return abx__error_errno(reterr, ABX_EIO, errno, "%s", dir);
-	/* Ours alone: whoever owns the state folder may own what is beside us, not what
-	 * is in here. */
-	if (fchown(podd->dir_fd, 0, 0) < 0 || fchmod(podd->dir_fd, 0711) < 0 ||
-	    abx__fs_mkdir(podd->dir_fd, "pods", 0711, 0) < 0 ||
+	/* Ours alone. Whoever owns the state folder can move ours away and put another in
+	 * its place: what lies in that one would be believed, so it is not used. */
+	if (st.st_uid != 0 || (st.st_mode & 022))
+		return abx__error_set(reterr, ABX_EDENIED,
+				      "%s belongs to user %u with mode %03o, not to root "
+				      "alone; remove it",
+				      dir, st.st_uid, st.st_mode & 0777);
+	/* Nobody else may pass: layers hold setuid programs that are root's out here. */
+	if (fchmod(podd->dir_fd, 0700) < 0 ||
+	    abx__fs_mkdir(podd->dir_fd, "pods", 0700, 0) < 0 ||
 	    abx__fs_mkdir(podd->dir_fd, "trash", 0700, 0) < 0)
 		return abx__error_errno(reterr, ABX_EIO, errno, "%s", dir);
 	return ABX_OK;

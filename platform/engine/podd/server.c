@@ -547,6 +547,23 @@ static void on_connection(uv_poll_t *poll, int status, int events)
 
 /* ---- the listener ---- */
 
+/* The folder is somebody else's, who may put another file in the place of the new socket:
+ * what is given away is looked at first, by descriptor. */
+static int give_away(const char *path, uid_t uid, gid_t gid)
+{
+	ABX_CLEANUP(abx__closep)
+	int fd = open(path, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+	struct stat st;
+
+	if (fd < 0 || fstat(fd, &st) < 0)
+		return ABX_EIO;
+	if (!S_ISSOCK(st.st_mode) || st.st_uid != 0 || st.st_nlink != 1) {
+		errno = EPERM;
+		return ABX_EDENIED;
+	}
+	return fchownat(fd, "", uid, gid, AT_EMPTY_PATH) < 0 ? ABX_EIO : ABX_OK;
+}
+
 static int listen_at(struct podd *podd, const char *path, abx_error **reterr)
 {
 	struct sockaddr_un a = { .sun_family = AF_UNIX };
@@ -564,7 +581,7 @@ static int listen_at(struct podd *podd, const char *path, abx_error **reterr)
 	mask = umask(0177);
 	r = bind(fd, (struct sockaddr *)&a, sizeof(a));
 	umask(mask);
-	if (r < 0 || chown(path, podd->options.uid, podd->options.gid) < 0 ||
+	if (r < 0 || give_away(path, podd->options.uid, podd->options.gid) < 0 ||
 	    listen(fd, 16) < 0)
 		return abx__error_errno(reterr, ABX_EIO, errno, "socket %s", path);
 	return abx_take_fd(fd);
