@@ -23,8 +23,10 @@
 #include "base/error.h"
 #include "base/str.h"
 
+#define ROOT "/sys/fs/cgroup"
 #define PIDS_MAX "4096"
 #define CPU_PERIOD_US 100000
+#define CPU_QUOTA_MIN_US 1000 /* the kernel takes no less; Kubernetes rounds up too */
 
 static int write_file(const char *folder, const char *file, const char *text)
 {
@@ -73,8 +75,7 @@ static bool has_option(const char *options, const char *name)
 	return false;
 }
 
-static int add_hierarchy(struct podd *podd, const char *mount_point, bool v2,
-			 const char *options)
+static int add_hierarchy(struct podd *podd, const char *mount_point, const char *options)
 {
 	struct cgroups *g = &podd->cgroups;
 	char *base;
@@ -85,16 +86,16 @@ static int add_hierarchy(struct podd *podd, const char *mount_point, bool v2,
 	if (!base)
 		return ABX_ENOMEM;
 	g->at[g->count].base = base;
-	g->at[g->count].cpu = v2 || has_option(options, "cpu");
-	g->at[g->count].memory = v2 || has_option(options, "memory");
-	g->at[g->count].pids = v2 || has_option(options, "pids");
+	g->at[g->count].cpu = has_option(options, "cpu");
+	g->at[g->count].memory = has_option(options, "memory");
+	g->at[g->count].pids = has_option(options, "pids");
 	g->count++;
 	return ABX_OK;
 }
 
 /* A line of mountinfo: "... MOUNT_POINT OPTIONS [optional...] - TYPE SOURCE
  * SUPER_OPTIONS". */
-static int read_mount_line(struct podd *podd, char *line)
+static int read_mount_line(struct podd *podd, const char *root, char *line)
 {
 	char *point, *dash = strstr(line, " - "), *type, *super, *save = line;
 
@@ -112,13 +113,13 @@ static int read_mount_line(struct podd *podd, char *line)
 	point[strcspn(point, " ")] = '\0';
 	super = strchr(type, ' ');
 	super = super ? strchr(super + 1, ' ') : NULL;
-	if (!super || strncmp(point, "/sys/fs/cgroup", 14) != 0)
+	if (!super || strncmp(point, root, strlen(root)) != 0)
 		return ABX_OK;
 	super++;
 	if (strncmp(type, "cgroup2 ", 8) == 0) {
-		if (strcmp(point, "/sys/fs/cgroup") == 0) {
+		if (strcmp(point, root) == 0) {
 			podd->cgroups.v2 = true;
-			return add_hierarchy(podd, point, true, "");
+			return add_hierarchy(podd, point, "");
 		}
 		podd->hybrid = true;
 		return ABX_OK;
@@ -127,7 +128,7 @@ static int read_mount_line(struct podd *podd, char *line)
 		return ABX_OK;
 	if (has_option(super, "cpu") || has_option(super, "memory") ||
 	    has_option(super, "pids") || has_option(super, "freezer"))
-		return add_hierarchy(podd, point, false, super);
+		return add_hierarchy(podd, point, super);
 	return ABX_OK;
 }
 
@@ -139,33 +140,34 @@ static void enable_controllers(const char *folder)
 		write_file(folder, "cgroup.subtree_control", names[i]);
 }
 
-int abx__cgroups_open(struct podd *podd, abx_error **reterr)
+/* v2: what the groups below `base` will have. The kernel refuses to hand a controller
+ * down from a group with processes, as in a container that has no cgroup namespace. */
+static void note_controllers(struct cgroups *g, size_t i)
+{
+	char *text;
+
+	enable_controllers(g->at[i].base);
+	text = read_file(g->at[i].base, "cgroup.subtree_control");
+	for (char *p = text; p && *p; p++)
+		if (*p == ' ')
+			*p = ',';
+	g->at[i].cpu = text && has_option(text, "cpu");
+	g->at[i].memory = text && has_option(text, "memory");
+	g->at[i].pids = text && has_option(text, "pids");
+	abx__free(text);
+}
+
+static int make_bases(struct podd *podd, abx_error **reterr)
 {
 	struct cgroups *g = &podd->cgroups;
-	char *text =
-		abx__fs_read(AT_FDCWD, "/proc/self/mountinfo", (size_t)1 << 20, NULL);
 	bool cpu = false, memory = false, pids = false;
-	int r = ABX_OK;
 
-	if (!text)
-		return abx__error_errno(reterr, ABX_EIO, errno, "/proc/self/mountinfo");
-	for (char *line = text, *end; r == ABX_OK && line && *line; line = end) {
-		end = strchr(line, '\n');
-		if (end)
-			*end++ = '\0';
-		r = read_mount_line(podd, line);
-	}
-	abx__free(text);
-	if (r < 0)
-		return abx__error_nomem(reterr);
-	if (g->v2)
-		enable_controllers("/sys/fs/cgroup");
 	for (size_t i = 0; i < g->count; i++) {
 		if (mkdir(g->at[i].base, 0755) < 0 && errno != EEXIST)
 			return abx__error_errno(reterr, ABX_EIO, errno, "cgroup %s",
 						g->at[i].base);
 		if (g->v2)
-			enable_controllers(g->at[i].base);
+			note_controllers(g, i);
 		cpu |= g->at[i].cpu;
 		memory |= g->at[i].memory;
 		pids |= g->at[i].pids;
@@ -180,6 +182,37 @@ int abx__cgroups_open(struct podd *podd, abx_error **reterr)
 			      "limits will not all hold: a cgroup controller is missing",
 			      "cpu=%d memory=%d pids=%d", cpu, memory, pids);
 	return ABX_OK;
+}
+
+int abx__cgroups_open_at(struct podd *podd, const char *root, char *mountinfo,
+			 abx_error **reterr)
+{
+	int r = ABX_OK;
+
+	for (char *line = mountinfo, *end; r == ABX_OK && line && *line; line = end) {
+		end = strchr(line, '\n');
+		if (end)
+			*end++ = '\0';
+		r = read_mount_line(podd, root, line);
+	}
+	if (r < 0)
+		return abx__error_nomem(reterr);
+	if (podd->cgroups.v2)
+		enable_controllers(root);
+	return make_bases(podd, reterr);
+}
+
+int abx__cgroups_open(struct podd *podd, abx_error **reterr)
+{
+	char *text =
+		abx__fs_read(AT_FDCWD, "/proc/self/mountinfo", (size_t)1 << 20, NULL);
+	int r;
+
+	if (!text)
+		return abx__error_errno(reterr, ABX_EIO, errno, "/proc/self/mountinfo");
+	r = abx__cgroups_open_at(podd, ROOT, text, reterr);
+	abx__free(text);
+	return r;
 }
 
 void abx__cgroups_close(struct podd *podd)
@@ -198,6 +231,13 @@ static int group_path(struct podd *podd, size_t i, const char *key, char path[PA
 		       : -ENAMETOOLONG;
 }
 
+static int64_t cpu_quota_us(const abx__spec_container *c)
+{
+	int64_t quota = (int64_t)c->cpu_milli * CPU_PERIOD_US / 1000;
+
+	return quota < CPU_QUOTA_MIN_US ? CPU_QUOTA_MIN_US : quota;
+}
+
 static int limit_v1(const char *path, bool cpu, bool memory, bool pids,
 		    const abx__spec_container *c)
 {
@@ -207,7 +247,7 @@ static int limit_v1(const char *path, bool cpu, bool memory, bool pids,
 		r = write_number(path, "cpu.cfs_period_us", CPU_PERIOD_US);
 		if (r == 0)
 			r = write_number(path, "cpu.cfs_quota_us",
-					 (uint64_t)c->cpu_milli * CPU_PERIOD_US / 1000);
+					 (uint64_t)cpu_quota_us(c));
 	}
 	if (r == 0 && cpu && c->cpu_request_milli)
 		r = write_number(path, "cpu.shares",
@@ -225,28 +265,30 @@ static int limit_v1(const char *path, bool cpu, bool memory, bool pids,
 	return r;
 }
 
-static int limit_v2(const char *path, const abx__spec_container *c)
+static int limit_v2(const char *path, bool cpu, bool memory, bool pids,
+		    const abx__spec_container *c)
 {
 	char text[64];
 	int r = 0;
 
-	if (c->cpu_milli) {
-		snprintf(text, sizeof(text), "%lld %d",
-			 (long long)c->cpu_milli * CPU_PERIOD_US / 1000, CPU_PERIOD_US);
+	if (cpu && c->cpu_milli) {
+		snprintf(text, sizeof(text), "%lld %d", (long long)cpu_quota_us(c),
+			 CPU_PERIOD_US);
 		r = write_file(path, "cpu.max", text);
 	}
-	if (r == 0 && c->cpu_request_milli) {
+	if (r == 0 && cpu && c->cpu_request_milli) {
 		int64_t weight = 1 + c->cpu_request_milli * 39 / 1000;
 
 		r = write_number(path, "cpu.weight",
 				 (uint64_t)(weight > 10000 ? 10000 : weight));
 	}
-	if (r == 0 && c->memory_bytes) {
+	if (r == 0 && memory && c->memory_bytes) {
 		r = write_number(path, "memory.max", c->memory_bytes);
+		/* Absent on a kernel without swap. */
 		if (r == 0)
 			write_number(path, "memory.swap.max", 0);
 	}
-	if (r == 0)
+	if (r == 0 && pids)
 		r = write_file(path, "pids.max", PIDS_MAX);
 	return r;
 }
@@ -263,9 +305,8 @@ int abx__cgroup_make(struct podd *podd, const char *key, const abx__spec_contain
 		if (r == 0 && mkdir(path, 0755) < 0 && errno != EEXIST)
 			r = -errno;
 		if (r == 0)
-			r = g->v2 ? limit_v2(path, c)
-				  : limit_v1(path, g->at[i].cpu, g->at[i].memory,
-					     g->at[i].pids, c);
+			r = (g->v2 ? limit_v2 : limit_v1)(
+				path, g->at[i].cpu, g->at[i].memory, g->at[i].pids, c);
 		if (r < 0)
 			return abx__error_errno(reterr, ABX_EIO, -r,
 						"limits of cgroup %s", path);
@@ -300,9 +341,19 @@ static char *processes(struct podd *podd, const char *key)
 	return NULL;
 }
 
+/* v2, Linux 5.14 on: all of it at once, groups below it too. */
+static bool kill_v2(struct podd *podd, const char *key)
+{
+	char path[PATH_MAX];
+
+	return podd->cgroups.v2 && podd->cgroups.count &&
+	       group_path(podd, 0, key, path) == 0 &&
+	       write_file(path, "cgroup.kill", "1") == 0;
+}
+
 void abx__cgroup_kill(struct podd *podd, const char *key)
 {
-	char *text = processes(podd, key);
+	char *text = kill_v2(podd, key) ? NULL : processes(podd, key);
 
 	for (char *line = text, *end; line && *line; line = end) {
 		uint64_t pid;

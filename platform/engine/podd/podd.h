@@ -89,6 +89,9 @@ struct cgroups {
 };
 
 int abx__cgroups_open(struct podd *podd, abx_error **reterr);
+/* The same below another root than /sys/fs/cgroup; `mountinfo` is taken apart. */
+int abx__cgroups_open_at(struct podd *podd, const char *root, char *mountinfo,
+			 abx_error **reterr);
 void abx__cgroups_close(struct podd *podd);
 int abx__cgroup_make(struct podd *podd, const char *key, const abx__spec_container *c,
 		     abx_error **reterr);
