@@ -361,7 +361,11 @@ int abx__podd_run(const struct podd_options *options, const abx__log *log)
 
 /* ---- purge ---- */
 
-static void purge_pods(struct podd *podd)
+#define PURGE_PATIENCE_MS 20000
+
+/* A group can be removed when the kernel has buried its last process: on a busy machine
+ * that is not at once. */
+static int purge_pods(struct podd *podd)
 {
 	struct pod *pod, *tmp;
 
@@ -369,7 +373,7 @@ static void purge_pods(struct podd *podd)
 	 * takes all of them. */
 	HASH_ITER(hh, podd->pods, pod, tmp)
 	HASH_DEL(podd->pods, pod);
-	for (int i = 0; i < 200; i++) {
+	for (int i = 0; i < PURGE_PATIENCE_MS / 10; i++) {
 		struct timespec pause_ = { .tv_nsec = 10000000 };
 		bool left = false;
 
@@ -378,10 +382,12 @@ static void purge_pods(struct podd *podd)
 			if (rmdir(podd->cgroups.at[k].base) < 0 && errno != ENOENT)
 				left = true;
 		if (!left)
-			return;
+			return ABX_OK;
 		nanosleep(&pause_, NULL);
 	}
-	abx__log_warn(podd->log, "cgroups are left", "tag=%s", podd->tag);
+	abx__log_error(podd->log, "cgroups are left: processes in them do not end",
+		       "tag=%s", podd->tag);
+	return ABX_EFAIL;
 }
 
 int abx__podd_purge(const struct podd_options *options, const abx__log *log)
@@ -403,10 +409,14 @@ int abx__podd_purge(const struct podd_options *options, const abx__log *log)
 		abx_error_free(err);
 		return r;
 	}
-	purge_pods(&podd);
+	r = purge_pods(&podd);
 	abx__net_purge(&podd);
 	abx__fs_empty(podd.dir_fd);
-	rmdir(podd.dir);
+	if (rmdir(podd.dir) < 0) {
+		abx__log_error(log, "the state folder cannot be removed",
+			       "folder=%s errno=%d", podd.dir, errno);
+		r = ABX_EIO;
+	}
 	abx__cgroups_close(&podd);
-	return ABX_OK;
+	return r;
 }
