@@ -17,6 +17,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <agentbox/error.h>
+
 #include "engine/podd/proto.h"
 
 #define WAIT_MS 60000
@@ -36,7 +38,7 @@ static void take_event(podd_peer *p, uint16_t type, json_object *body)
 		json_object_object_del(p->pods, json_object_get_string(name));
 }
 
-/* One packet. 1 it was the reply to `seq`. */
+/* One packet. 1 it was the reply to `seq`; -1 podd hung up, where that is allowed. */
 static int receive(podd_peer *p, uint64_t seq, int *ret_r)
 {
 	static char data[ABX__PODD_MESSAGE_MAX + 64];
@@ -55,6 +57,8 @@ static int receive(podd_peer *p, uint64_t seq, int *ret_r)
 	cr_assert_eq(poll(&pfd, 1, WAIT_MS), 1, "podd said nothing for a minute; see %s",
 		     p->podd.log);
 	n = recvmsg(p->fd, &msg, MSG_CMSG_CLOEXEC);
+	if (n <= 0 && p->may_hang_up)
+		return -1;
 	cr_assert_geq(n, (ssize_t)sizeof(h), "podd closed the connection; see %s",
 		      p->podd.log);
 	memcpy(&h, data, sizeof(h));
@@ -86,13 +90,16 @@ int podd_peer_call(podd_peer *p, uint16_t type, json_object *body)
 	const char *text =
 		json_object_to_json_string_length(body, JSON_C_TO_STRING_PLAIN, &len);
 	struct iovec iov[2] = { { &h, sizeof(h) }, { (void *)text, len } };
-	int r = 0;
+	int r = 0, got = 0;
+	ssize_t n = writev(p->fd, iov, 2);
 
-	cr_assert_eq(writev(p->fd, iov, 2), (ssize_t)(sizeof(h) + len));
 	json_object_put(body);
-	while (!receive(p, p->seq, &r))
-		;
-	return r;
+	if (n < 0 && p->may_hang_up)
+		return ABX_EUNAVAILABLE;
+	cr_assert_eq(n, (ssize_t)(sizeof(h) + len));
+	while (got == 0)
+		got = receive(p, p->seq, &r);
+	return got < 0 ? ABX_EUNAVAILABLE : r;
 }
 
 const char *podd_peer_message(podd_peer *p)
@@ -187,6 +194,22 @@ int podd_peer_swap(podd_peer *p, const char *name, const char *image, uint64_t g
 			       restart ? "true" : "false"));
 }
 
+bool podd_peer_has(podd_peer *p, const char *name)
+{
+	return json_object_object_get_ex(p->pods, name, NULL);
+}
+
+bool podd_peer_try_delete(podd_peer *p, const char *name)
+{
+	int r = podd_peer_call(p, ABX__PODD_DELETE,
+			       podd_peer_body("{\"ns\":\"t\",\"name\":\"%s\"}", name));
+
+	while (r == 0 && podd_peer_has(p, name))
+		if (receive(p, 0, &r) < 0)
+			return false;
+	return r == 0;
+}
+
 static json_object *pod_of(podd_peer *p, const char *name)
 {
 	json_object *pod = NULL;
@@ -239,7 +262,8 @@ const char *podd_peer_settle(podd_peer *p, const char *name, uint64_t generation
 				    (int)generation)
 				return phase;
 		}
-		receive(p, 0, &r);
+		if (receive(p, 0, &r) < 0)
+			return NULL;
 	}
 }
 
@@ -305,7 +329,7 @@ void podd_peer_wait_clean(podd_peer *p)
 {
 	char what[256];
 
-	for (int i = 0; i < 2000 && !podd_fixture_is_clean(&p->podd, what, sizeof(what));
+	for (int i = 0; i < 8000 && !podd_fixture_is_clean(&p->podd, what, sizeof(what));
 	     i++)
 		nanosleep(&(struct timespec){ .tv_nsec = 5000000 }, NULL);
 	cr_assert(podd_fixture_is_clean(&p->podd, what, sizeof(what)), "left behind: %s",

@@ -18,6 +18,7 @@ typedef struct podd_peer {
 	int fd;
 	uint64_t seq;
 	bool synced;
+	bool may_hang_up; /* podd may close the connection: calls give ABX_EUNAVAILABLE */
 	json_object *pods; /* name -> its last POD event */
 	json_object *reply;
 	int reply_fd;
@@ -48,6 +49,9 @@ const char *podd_peer_run(podd_peer *p, const char *name, const char *image,
 			  const char *script, const char *more);
 /* The id of the Pod's first process, from outside. */
 int podd_peer_init_pid(podd_peer *p, const char *name);
+bool podd_peer_has(podd_peer *p, const char *name);
+/* False when podd refused or hung up. */
+bool podd_peer_try_delete(podd_peer *p, const char *name);
 void podd_peer_wait_clean(podd_peer *p);
 
 #endif
