@@ -498,7 +498,7 @@ static void add_mounts(const struct start_plan *plan, json_object *config)
 			  OPTIONS("nosuid", "noexec", "nodev", "relatime", "rw"));
 	for (size_t i = 0; i < plan->spec->mount_count; i++) {
 		const abx__spec_mount *m = &plan->spec->mounts[i];
-		char source[24];
+		char source[32];
 
 		snprintf(source, sizeof(source), "/run/v%zu", i);
 		runtime &= strcmp(m->path, RUNTIME_MOUNT) != 0;
