@@ -94,6 +94,22 @@ static void make_folder(int fd, char *folder)
 	mkdirat(fd, folder, 0755);
 }
 
+/* The chroot holds such a path in as well; but what it should mean nobody can say. */
+static bool has_dotdot(const char *path)
+{
+	for (const char *p = path; (p = strstr(p, "..")); p += 2)
+		if ((p == path || p[-1] == '/') && (p[2] == '/' || p[2] == '\0'))
+			return true;
+	return false;
+}
+
+static int hide(int fd, const char *target)
+{
+	/* A file of this very layer is not hidden by it. */
+	return mknodat(fd, target, S_IFCHR, makedev(0, 0)) < 0 && errno != EEXIST ? -1
+										  : 1;
+}
+
 /* A file `.wh.NAME` hides NAME of the layers below; `.wh..wh..opq` hides all of its
  * folder. 1: it was one. */
 static int whiteout(const char *path, int fd)
@@ -110,14 +126,19 @@ static int whiteout(const char *path, int fd)
 		make_folder(fd, folder);
 		return setxattr(folder, "trusted.overlay.opaque", "y", 1, 0) < 0 ? -1 : 1;
 	}
-	if (snprintf(target, sizeof(target), "%s/%s", folder, base + 4) >=
-	    (int)sizeof(target))
+	if (base[4] == '\0' || strcmp(base + 4, ".") == 0 ||
+	    strcmp(base + 4, "..") == 0 ||
+	    snprintf(target, sizeof(target), "%s/%s", folder, base + 4) >=
+		    (int)sizeof(target)) {
+		errno = EINVAL;
 		return -1;
-	if (mknodat(fd, target, S_IFCHR, makedev(0, 0)) < 0 && errno == ENOENT) {
-		make_folder(fd, folder);
-		return mknodat(fd, target, S_IFCHR, makedev(0, 0)) < 0 ? -1 : 1;
 	}
-	return 1;
+	if (hide(fd, target) > 0)
+		return 1;
+	if (errno != ENOENT)
+		return -1;
+	make_folder(fd, folder);
+	return hide(fd, target);
 }
 
 static void keep_harmless_xattrs(struct archive_entry *e)
@@ -182,6 +203,10 @@ static bool take_entry(struct archive *in, struct archive *out, struct archive_e
 		snprintf(why, 512, "a path is longer than 4 KiB");
 		return false;
 	}
+	if (has_dotdot(copy)) {
+		snprintf(why, 512, "%.300s: a path must not contain '..'", copy);
+		return false;
+	}
 	if (whiteouts) {
 		int w = whiteout(copy, AT_FDCWD);
 
@@ -196,8 +221,10 @@ static bool take_entry(struct archive *in, struct archive *out, struct archive_e
 	if (link) {
 		char target[4096];
 
-		if (abx__str_copy(target, sizeof(target), trim(link)) < 0)
+		if (abx__str_copy(target, sizeof(target), trim(link)) < 0) {
+			snprintf(why, 512, "%.300s: its link is longer than 4 KiB", copy);
 			return false;
+		}
 		archive_entry_copy_hardlink(e, target);
 	}
 	keep_harmless_xattrs(e);
@@ -213,16 +240,41 @@ static bool take_entry(struct archive *in, struct archive *out, struct archive_e
 	return true;
 }
 
-/* In the confined child: 0 or 1, the reason in `why`. */
-static int unpack(struct source *source, bool whiteouts, const char *digest,
-		  char why[512])
+static bool take_all(struct archive *in, struct archive *out, bool whiteouts,
+		     char why[512])
 {
-	struct archive *in = archive_read_new(), *out = archive_write_disk_new();
 	struct archive_entry *e;
 	int64_t total = 0;
 	unsigned entries = 0;
 	int r;
 
+	while ((r = archive_read_next_header(in, &e)) == ARCHIVE_OK ||
+	       r == ARCHIVE_WARN) {
+		if (++entries > ENTRIES_MAX) {
+			snprintf(why, 512, "holds more than %u files", ENTRIES_MAX);
+			return false;
+		}
+		if (!take_entry(in, out, e, whiteouts, &total, why))
+			return false;
+	}
+	if (r != ARCHIVE_EOF)
+		snprintf(why, 512, "is damaged: %.300s", archive_error_string(in));
+	return r == ARCHIVE_EOF;
+}
+
+/* In the confined child: 0 or 1, the reason in `why`. */
+static int unpack(struct source *source, bool whiteouts, const char *digest,
+		  char why[512])
+{
+	struct archive *in = archive_read_new(), *out = archive_write_disk_new();
+	int r = 1;
+
+	if (!in || !out) {
+		snprintf(why, 512, "out of memory");
+		archive_read_free(in);
+		archive_write_free(out);
+		return 1;
+	}
 	archive_read_support_format_tar(in);
 	archive_read_support_format_empty(in);
 	archive_read_support_filter_none(in);
@@ -234,32 +286,19 @@ static int unpack(struct source *source, bool whiteouts, const char *digest,
 			     ARCHIVE_EXTRACT_SECURE_SYMLINKS |
 			     ARCHIVE_EXTRACT_SECURE_NODOTDOT |
 			     ARCHIVE_EXTRACT_SECURE_NOABSOLUTEPATHS);
-	if (archive_read_open(in, source, NULL, source_read, NULL) != ARCHIVE_OK) {
+	if (archive_read_open(in, source, NULL, source_read, NULL) != ARCHIVE_OK)
 		snprintf(why, 512, "is no archive: %.300s", archive_error_string(in));
-		return 1;
-	}
-	while ((r = archive_read_next_header(in, &e)) == ARCHIVE_OK ||
-	       r == ARCHIVE_WARN) {
-		if (++entries > ENTRIES_MAX) {
-			snprintf(why, 512, "holds more than %u files", ENTRIES_MAX);
-			return 1;
-		}
-		if (!take_entry(in, out, e, whiteouts, &total, why))
-			return 1;
-	}
-	if (r != ARCHIVE_EOF) {
-		snprintf(why, 512, "is damaged: %.300s", archive_error_string(in));
-		return 1;
-	}
-	if (archive_write_close(out) < ARCHIVE_WARN) {
+	else if (!take_all(in, out, whiteouts, why))
+		r = 1;
+	else if (archive_write_close(out) < ARCHIVE_WARN)
 		snprintf(why, 512, "%.300s", archive_error_string(out));
-		return 1;
-	}
-	if (digest && !digest_matches(source, digest)) {
+	else if (digest && !digest_matches(source, digest))
 		snprintf(why, 512, "does not match its digest sha256:%.64s", digest);
-		return 1;
-	}
-	return 0;
+	else
+		r = 0;
+	archive_read_free(in);
+	archive_write_free(out);
+	return r;
 }
 
 static _Noreturn void unpack_child(int tar_fd, int into_fd, bool whiteouts,
