@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -59,6 +60,24 @@ static void run(const char *program, const char *const *args)
 	}
 	waitpid(pid, &status, 0);
 	cr_assert_eq(status, 0, "%s failed", program);
+}
+
+/* A program of the system, to its end: its status. */
+static int run_tool(const char *const *argv)
+{
+	int status = -1;
+	pid_t pid = fork();
+
+	if (pid == 0) {
+		int null = open("/dev/null", O_RDWR);
+
+		dup2(null, 1);
+		dup2(null, 2);
+		execv(argv[0], (char *const *)argv);
+		_exit(127);
+	}
+	waitpid(pid, &status, 0);
+	return status;
 }
 
 static const char *in_dir(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
@@ -333,6 +352,16 @@ PODD_TEST(the_cpu_limit_holds)
 	cr_assert_lt(atoi(at + 6), 60, "used %s hundredths of a second of 200", at + 6);
 }
 
+PODD_TEST(the_least_cpu_limit_is_one_the_kernel_takes)
+{
+	cr_assert_eq(podd_peer_create(
+			     &p, "a", "runtime:",
+			     SLEEP ",\"resources\":{\"limits\":{\"cpu\":\"5m\"}}", ""),
+		     0, "%s", podd_peer_message(&p));
+	cr_assert_str_eq(podd_peer_settle(&p, "a", 1), "running", "%s",
+			 podd_peer_get(&p, "a", "message"));
+}
+
 /* ---- network ---- */
 
 static int listen_any(uint16_t *ret_port)
@@ -502,6 +531,104 @@ PODD_TEST(an_image_that_does_not_exist_is_named)
 	cr_assert_str_eq(podd_peer_get(&p, "b", "reason"), "ErrImagePull");
 	cr_assert(strstr(podd_peer_get(&p, "b", "message"), "127.0.0.1:1/no/such:1"),
 		  "%s", podd_peer_get(&p, "b", "message"));
+}
+
+/* Debian's registry on a free port, ended with the test. */
+static pid_t start_registry(uint16_t port)
+{
+	char text[512];
+	pid_t pid;
+
+	snprintf(text, sizeof(text),
+		 "version: 0.1\nlog: {level: error}\n"
+		 "storage: {filesystem: {rootdirectory: %s/registry}}\n"
+		 "http: {addr: '127.0.0.1:%u'}\n",
+		 p.podd.dir, port);
+	write_text(in_dir("registry.yml"), text);
+	pid = fork();
+	if (pid == 0) {
+		int null = open("/dev/null", O_RDWR);
+
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		dup2(null, 1);
+		dup2(null, 2);
+		execl("/usr/bin/docker-registry", "docker-registry", "serve",
+		      in_dir("registry.yml"), (char *)NULL);
+		_exit(127);
+	}
+	return pid;
+}
+
+static int push(const char *reference)
+{
+	char from[300], to[300];
+	int status = -1;
+
+	snprintf(from, sizeof(from), "oci:%s/images/busybox:latest", p.podd.dir);
+	snprintf(to, sizeof(to), "docker://%s", reference);
+	/* Until it listens. */
+	for (int i = 0; i < 100 && status != 0; i++) {
+		if (i)
+			nanosleep(&(struct timespec){ .tv_nsec = 200000000 }, NULL);
+		status = run_tool((const char *const[]){
+			"/usr/bin/skopeo", "copy", "--quiet", "--insecure-policy",
+			"--dest-tls-verify=false", from, to, NULL });
+	}
+	return status;
+}
+
+PODD_TEST(a_registry_is_pulled_from_once_and_an_absent_tag_is_named)
+{
+	char image[64], absent[64];
+	uint16_t port;
+	pid_t registry;
+
+	if (access("/usr/bin/docker-registry", X_OK) < 0 ||
+	    access("/usr/bin/skopeo", X_OK) < 0)
+		cr_skip_test("needs docker-registry and skopeo");
+	build_busybox();
+	close(listen_any(&port));
+	registry = start_registry(port);
+	snprintf(image, sizeof(image), "127.0.0.1:%u/team/busybox:1", port);
+	snprintf(absent, sizeof(absent), "127.0.0.1:%u/team/busybox:nosuch", port);
+	cr_assert_eq(push(image), 0, "the registry took no image");
+	cr_assert_str_eq(podd_peer_run(&p, "a", image, "echo pulled", ""), "pulled\n");
+	podd_peer_create(&p, "b", absent, SLEEP, "");
+	cr_assert_str_eq(podd_peer_settle(&p, "b", 1), "failed");
+	cr_assert_str_eq(podd_peer_get(&p, "b", "reason"), "ErrImagePull");
+	cr_assert(strstr(podd_peer_get(&p, "b", "message"), absent), "%s",
+		  podd_peer_get(&p, "b", "message"));
+	kill(registry, SIGKILL);
+	waitpid(registry, NULL, 0);
+	/* What is unpacked needs no registry, also for the next podd. */
+	podd_peer_disconnect(&p);
+	podd_fixture_kill(&p.podd, SIGTERM);
+	podd_fixture_start(&p.podd);
+	podd_peer_connect(&p);
+	cr_assert_str_eq(podd_peer_run(&p, "c", image, "echo kept", ""), "kept\n");
+}
+
+PODD_TEST(an_archive_of_a_layout_runs_and_an_absent_one_is_named)
+{
+	char from[300], to[300];
+
+	if (access("/usr/bin/skopeo", X_OK) < 0)
+		cr_skip_test("needs skopeo");
+	build_busybox();
+	snprintf(from, sizeof(from), "oci:%s/images/busybox:latest", p.podd.dir);
+	snprintf(to, sizeof(to), "oci-archive:%s/images/box.tar", p.podd.dir);
+	cr_assert_eq(
+		run_tool((const char *const[]){ "/usr/bin/skopeo", "copy", "--quiet",
+						"--insecure-policy", from, to, NULL }),
+		0);
+	cr_assert_str_eq(
+		podd_peer_run(&p, "a", "oci-archive:box.tar", "echo it runs", ""),
+		"it runs\n");
+	podd_peer_create(&p, "b", "oci-archive:nosuch.tar", SLEEP, "");
+	cr_assert_str_eq(podd_peer_settle(&p, "b", 1), "failed");
+	cr_assert_str_eq(podd_peer_get(&p, "b", "reason"), "ErrImagePull");
+	cr_assert(strstr(podd_peer_get(&p, "b", "message"), "nosuch.tar"), "%s",
+		  podd_peer_get(&p, "b", "message"));
 }
 
 PODD_TEST(fifty_layers_with_whiteouts)
@@ -749,6 +876,40 @@ PODD_TEST(nobody_else_passes_through_podds_folder)
 		cr_assert_eq(st.st_mode & 07777, 0700, "%s", folders[i]);
 		cr_assert_eq(st.st_uid, 0);
 	}
+}
+
+PODD_TEST(what_a_killed_podd_left_half_done_is_collected_at_the_start)
+{
+	static const char *const folders[] = {
+		"podd/pods/t_a/c1",     "podd/pods/t_a/c1/up", "podd/pods/t_ghost",
+		"podd/pods/t_ghost/c2", "podd/tmp/half",       "podd/trash/old"
+	};
+	static const char *const files[] = { "podd/pods/t_a/c1/up/big",
+					     "podd/pods/t_ghost/c2/big",
+					     "podd/tmp/half/big", "podd/trash/old/big" };
+	static const char *const gone[] = { "podd/pods/t_a/c1", "podd/pods/t_ghost",
+					    "podd/tmp/half", "podd/trash/old" };
+	int pid;
+
+	podd_peer_create(&p, "a", "runtime:", SLEEP, "");
+	cr_assert_str_eq(podd_peer_settle(&p, "a", 1), "running");
+	pid = podd_peer_init_pid(&p, "a");
+	podd_peer_disconnect(&p);
+	podd_fixture_kill(&p.podd, SIGKILL);
+	for (size_t i = 0; i < sizeof(folders) / sizeof(folders[0]); i++)
+		cr_assert_eq(mkdir(in_dir("%s", folders[i]), 0755), 0, "%s", folders[i]);
+	for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++)
+		write_text(in_dir("%s", files[i]), "left by a crash");
+	podd_fixture_start(&p.podd);
+	podd_peer_connect(&p);
+	for (size_t i = 0; i < sizeof(gone) / sizeof(gone[0]); i++)
+		cr_assert_lt(access(in_dir("%s", gone[i]), F_OK), 0, "%s is left",
+			     gone[i]);
+	/* The Pod that ran runs on. */
+	cr_assert_str_eq(podd_peer_settle(&p, "a", 1), "running");
+	cr_assert_eq(podd_peer_init_pid(&p, "a"), pid);
+	podd_peer_delete(&p, "a");
+	podd_peer_wait_clean(&p);
 }
 
 PODD_TEST(only_known_requests_are_answered)
