@@ -287,6 +287,7 @@ int main(int argc, char **argv)
 	bundle = argv[5];
 	pids = argv[6];
 	curl_global_init(CURL_GLOBAL_DEFAULT);
+	floor_leave_hybrid();
 	table_head();
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
 		if (wanted(rows[i].name, argc, argv))

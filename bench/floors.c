@@ -7,15 +7,27 @@
 #include <fcntl.h>
 #include <ftw.h>
 #include <netinet/in.h>
+#include <sched.h>
 #include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mount.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 extern char **environ;
+
+/* crun refuses a hybrid cgroup hierarchy: leave the v2 half of it in a mount namespace of
+ * our own, so that the floor is crun alone. */
+void floor_leave_hybrid(void)
+{
+	if (unshare(CLONE_NEWNS) < 0 ||
+	    mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
+		rig_die("floor: no mount namespace of our own");
+	umount2("/sys/fs/cgroup/unified", MNT_DETACH);
+}
 
 double floor_spawn_ms(const char *const *argv, int count)
 {

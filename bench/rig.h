@@ -44,8 +44,10 @@ double rig_stream_file(const bench_rig *rig, const sandbox_ref *sandbox, int up,
 
 double percentile(double *samples, int count, double p); /* sorts */
 /* Floors. */
+void floor_leave_hybrid(void); /* once, first */
 double floor_spawn_ms(const char *const *argv, int count);
-double floor_roundtrip_ms(const bench_rig *rig, int count); /* GET /ping on a kept connection */
+double floor_roundtrip_ms(const bench_rig *rig,
+			  int count); /* GET /ping on a kept connection */
 double floor_fdatasync_ms(const char *folder, int count);
 double floor_loopback_mbs(uint64_t bytes);
 /* Sum of PSS in KiB and number of processes below a cgroup folder. */
