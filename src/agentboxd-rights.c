@@ -15,6 +15,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "agentboxd-tree.h"
 #include "base/alloc.h"
 #include "base/error.h"
 #include "base/str.h"
@@ -111,6 +112,12 @@ int agentboxd_state_dir_make(const char *path, const agentboxd_account *account,
 	if (made && geteuid() == 0 && fchown(fd, account->uid, account->gid) < 0)
 		return abx__error_errno(reterr, ABX_EIO, errno, "state directory %s",
 					path);
+	if (!made && geteuid() == 0 && st.st_uid == 0 && !agentboxd_tree_is_ours(path))
+		return abx__error_set(
+			reterr, ABX_EDENIED,
+			"%s is root's and holds other things; name an empty or "
+			"a new state directory",
+			path);
 	/* An empty directory somebody made for us, as root: ours from now on. Any other
 	 * owner is a mistake. */
 	if (!made && geteuid() == 0 && st.st_uid == 0 &&

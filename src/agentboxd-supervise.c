@@ -432,6 +432,25 @@ static pid_t lock_holder(const agentboxd_settings *s)
 
 /* ---- what runs without a supervisor ---- */
 
+/* The state directory is the account's: a socket in it may be a link to somebody else's.
+ * Only our own programs are ended. */
+static bool is_ours(pid_t pid)
+{
+	char path[40], exe[PATH_MAX];
+	const char *base;
+	ssize_t n;
+
+	snprintf(path, sizeof(path), "/proc/%d/exe", (int)pid);
+	n = readlink(path, exe, sizeof(exe) - 1);
+	if (n <= 0)
+		return false;
+	exe[n] = '\0';
+	base = strrchr(exe, '/');
+	base = base ? base + 1 : exe;
+	return abx__str_starts(base, "agentboxd") ||
+	       abx__str_starts(base, "agentbox-podd");
+}
+
 /* The process that listens on the Unix socket; 0: none. */
 static pid_t listener_of(const char *path)
 {
@@ -480,7 +499,7 @@ static bool end_listener(const char *path)
 {
 	pid_t pid = listener_of(path);
 
-	return pid == 0 || end_process(pid);
+	return pid == 0 || (is_ours(pid) && end_process(pid));
 }
 
 /* ---- the two commands ---- */

@@ -113,6 +113,10 @@ int abx__save_open(abx__save *save, const char *path, uid_t uid, gid_t gid,
 			return abx__error_set(reterr, ABX_EINVAL,
 					      "path is a directory: %s", path);
 		save->has_target = true;
+		/* To open a FIFO nobody reads would be to wait for ever. */
+		if (S_ISFIFO(save->target.st_mode) || S_ISSOCK(save->target.st_mode))
+			return abx__error_set(reterr, ABX_EINVAL,
+					      "path is not a regular file: %s", path);
 		if (!S_ISREG(save->target.st_mode))
 			return open_direct(save, reterr);
 	} else if (errno != ENOENT) {

@@ -188,6 +188,10 @@ static void on_interim(void *userdata, const abx__http_head *head)
 	/* Our server has asked for the body itself. */
 	if (head->status == 100 || abx__http_res_begun(p->req))
 		return;
+	/* A hint, and there may be any number of them: none is queued for a client that
+	 * does not read. */
+	if (abx__http_res_queued(p->req) > p->gateway->opts.piece_bytes)
+		return;
 	if (copy_fields(p, head) < 0 || abx__http_res_interim(p->req, head->status) < 0)
 		abx__http_res_abort(p->req);
 }

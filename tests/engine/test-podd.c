@@ -150,6 +150,8 @@ PODD_TEST(a_container_is_confined)
 		"mount -t tmpfs none /mnt && echo MOUNTED\n"
 		"mknod /sda b 8 0 && echo MADE\n"
 		"hostname x && echo RENAMED\n"
+		"unshare -U true && echo NESTED\n"
+		"(sleep 0 & wait) && echo forks\n"
 		"ls /proc/1/exe >/dev/null && echo pid1\n"
 		"echo pids $(ls /proc | grep -c '^[0-9]')\n"
 		"for d in $(find / -xdev -type b 2>/dev/null); do echo DEVICE $d; done\n",
@@ -161,6 +163,8 @@ PODD_TEST(a_container_is_confined)
 	cr_assert_null(strstr(out, "MOUNTED"), "%s", out);
 	cr_assert_null(strstr(out, "MADE"), "%s", out);
 	cr_assert_null(strstr(out, "RENAMED"), "%s", out);
+	cr_assert_null(strstr(out, "NESTED"), "a user namespace of its own: %s", out);
+	cr_assert(strstr(out, "forks"), "%s", out);
 	cr_assert_null(strstr(out, "DEVICE"), "%s", out);
 	cr_assert(strstr(out, "pids "), "%s", out);
 	cr_assert(strstr(out, "\n0\n"), "/proc/kcore is empty: %s", out);

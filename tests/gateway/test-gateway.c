@@ -548,6 +548,41 @@ Test(gateway_stream, a_client_that_takes_nothing_holds_the_sandbox_back)
 	stop(&f);
 }
 
+/* A sandbox may send as many interim answers as it likes. */
+Test(gateway_stream, interim_answers_are_not_gathered_for_a_client_that_takes_nothing)
+{
+	static const char hint[] = "HTTP/1.1 103 Early Hints\r\nLink: ";
+	static char text[32 << 10];
+	const size_t total = 48 << 20;
+	struct fixture f = { 0 };
+	size_t sent = 0;
+
+	memset(text, 'x', sizeof(text));
+	memcpy(text, hint, strlen(hint));
+	memcpy(text + sizeof(text) - 4, "\r\n\r\n", 4);
+	start(&f);
+	go_raw(&f);
+	wire_say(&f.w, "GET / HTTP/1.1\r\n" USER "\r\n");
+	WIRE_UNTIL(&f.w, peer_has(&f, "\r\n\r\n"));
+	f.w.deaf = true;
+	while (sent < total) {
+		size_t at = sent % sizeof(text);
+		ssize_t n = send(f.peer, text + at, sizeof(text) - at, MSG_NOSIGNAL);
+
+		sent += n > 0 ? (size_t)n : 0;
+		uv_run(&f.loop, UV_RUN_NOWAIT);
+	}
+	for (int i = 0; i < 500; i++)
+		wire_turn(&f.w);
+	f.w.deaf = false;
+	WIRE_UNTIL(&f.w, wire_count(&f.w, "HTTP/1.1 103 ") > 0);
+	fcntl(f.peer, F_SETFL, 0);
+	peer_say(&f, "HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\nz");
+	WIRE_UNTIL(&f.w, wire_got(&f.w, "\r\n\r\nz"));
+	cr_assert_lt(f.w.got.len, total / 2, "%zu bytes were kept", f.w.got.len);
+	stop(&f);
+}
+
 Test(gateway_stream, an_early_answer_passes_though_the_body_is_not_through)
 {
 	struct fixture f = { 0 };

@@ -119,6 +119,19 @@ Test(guest_save, links_are_followed_and_devices_written)
 	abx__save_done(&s);
 }
 
+Test(guest_save, a_fifo_is_refused_not_waited_for)
+{
+	ABX_CLEANUP(abx__error_freep) abx_error *err = NULL;
+	ABX_CLEANUP(abx__freep) char *fifo = abx__strf("%s/fifo", dir);
+	abx__save s;
+
+	cr_assert_eq(mkfifo(fifo, 0600), 0);
+	cr_assert(abx__save_open(&s, fifo, getuid(), getgid(), &err) == ABX_EINVAL);
+	cr_assert(strstr(abx_error_message(err), "not a regular file"));
+	abx__save_done(&s);
+	unlink(fifo);
+}
+
 Test(guest_save, directories_and_full_disks_are_named)
 {
 	ABX_CLEANUP(abx__error_freep) abx_error *err = NULL;

@@ -68,7 +68,7 @@ static void run(char **argv)
 		char log[128];
 		int fd;
 
-		snprintf(log, sizeof(log), "%s/log", d.dir);
+		snprintf(log, sizeof(log), "%s/agentboxd.log", d.dir);
 		fd = open(log, O_WRONLY | O_CREAT | O_APPEND, 0644);
 		dup2(fd, 2);
 		close(fds[0]);
@@ -83,7 +83,7 @@ static void run(char **argv)
 	}
 	close(fds[1]);
 	cr_assert_eq(read(fds[0], ready, 6), 6,
-		     "the daemon did not get ready; see %s/log", d.dir);
+		     "the daemon did not get ready; see %s/agentboxd.log", d.dir);
 	close(fds[0]);
 	o = read_json("agentboxd.json");
 	copy_text(o, "url", d.url, sizeof(d.url));
@@ -136,7 +136,7 @@ void daemon_end(void)
 	cr_assert_eq(waitpid(d.pid, &status, 0), d.pid);
 	d.pid = 0;
 	cr_assert(WIFEXITED(status) && WEXITSTATUS(status) == 0,
-		  "the daemon ended with %x; see %s/log", status, d.dir);
+		  "the daemon ended with %x; see %s/agentboxd.log", status, d.dir);
 }
 
 void daemon_again(void)

@@ -95,6 +95,29 @@ Test(serve_daemon, is_not_root_and_has_no_way_back)
 	cr_assert(strstr(text, "NoNewPrivs:\t1"));
 }
 
+/* `--state-dir /etc` must not give /etc away. */
+Test(serve_daemon, takes_no_folder_of_roots_that_holds_other_things)
+{
+	char out[2048], dir[] = "/tmp/serve-other-XXXXXX", path[64];
+	const char *args[] = { "--engine", "fake", "--state-dir", dir,
+			       "--listen", "none", NULL };
+	struct stat st;
+	int fd;
+
+	if (geteuid() != 0)
+		cr_skip_test("needs root");
+	cr_assert(mkdtemp(dir));
+	snprintf(path, sizeof(path), "%s/passwd", dir);
+	fd = open(path, O_WRONLY | O_CREAT, 0644);
+	close(fd);
+	cr_assert_eq(run_to_end(out, sizeof(out), args), 1);
+	cr_assert(strstr(out, "holds other things"), "%s", out);
+	cr_assert_eq(stat(dir, &st), 0);
+	cr_assert_eq(st.st_uid, 0);
+	unlink(path);
+	rmdir(dir);
+}
+
 Test(serve_daemon, refuses_addresses_off_loopback)
 {
 	char out[2048];
