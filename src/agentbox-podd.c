@@ -23,6 +23,7 @@ enum {
 	OPT_CRUN,
 	OPT_CLASS,
 	OPT_NO_NETWORK,
+	OPT_NO_PRIVILEGED,
 	OPT_PURGE,
 	OPT_DEBUG,
 	OPT_HELP
@@ -39,6 +40,7 @@ static const struct option long_options[] = {
 	{ "crun", required_argument, NULL, OPT_CRUN },
 	{ "runtime-class", required_argument, NULL, OPT_CLASS },
 	{ "no-network", no_argument, NULL, OPT_NO_NETWORK },
+	{ "no-privileged", no_argument, NULL, OPT_NO_PRIVILEGED },
 	{ "purge", no_argument, NULL, OPT_PURGE },
 	{ "debug", no_argument, NULL, OPT_DEBUG },
 	{ "help", no_argument, NULL, OPT_HELP },
@@ -64,6 +66,10 @@ static const char help[] =
 	"  --runtime-class NAME=FILE a class runtimeClassName may name, and its "
 	"crun-like program\n"
 	"  --no-network              Pods have their loopback only\n"
+	"  --no-privileged           refuse privileged Pods, whoever asks: what runs in "
+	"one "
+	"is root on this\n"
+	"                            machine\n"
 	"  --purge                   end every Pod of this state folder, leave nothing, "
 	"exit\n"
 	"  --debug                   log more\n";
@@ -134,6 +140,9 @@ static int take(int opt, char *arg, struct podd_options *o, bool *account)
 		return parse_class(arg, o);
 	case OPT_NO_NETWORK:
 		o->no_network = true;
+		return ABX_OK;
+	case OPT_NO_PRIVILEGED:
+		o->no_privileged = true;
 		return ABX_OK;
 	default:
 		return ABX_EINVAL;

@@ -74,7 +74,7 @@ static pid_t spawn(podd_fixture *f, const char *extra)
 
 void podd_fixture_start(podd_fixture *f)
 {
-	f->pid = spawn(f, NULL);
+	f->pid = spawn(f, f->option);
 	for (int i = 0; i < 2000 && access(f->socket, F_OK) < 0; i++)
 		nap();
 	cr_assert(access(f->socket, F_OK) == 0, "podd did not start; see %s", f->log);

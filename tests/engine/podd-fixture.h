@@ -15,6 +15,7 @@ typedef struct podd_fixture {
 	char socket[96];
 	char log[96];
 	char tag[5];
+	const char *option; /* one more, of the next podd_fixture_start() */
 	pid_t pid;
 	pid_t cleaner;
 	int cleaner_fd;

@@ -170,6 +170,43 @@ PODD_TEST(a_container_is_confined)
 	cr_assert(strstr(out, "\n0\n"), "/proc/kcore is empty: %s", out);
 }
 
+/* What Debian's seccomp profile lets through, tried by number; 32-bit ways included. */
+PODD_TEST(no_program_gets_user_namespaces_or_vsock)
+{
+	static const char script[] =
+		"python3 - <<'END'\n"
+		"import ctypes, socket\n"
+		"libc = ctypes.CDLL(None, use_errno=True)\n"
+		"for name, nr, arg in (('unshare', 272, 0x10000000), ('clone', 56, "
+		"0x10000011), ('clone3', 435, 0)):\n"
+		"    if libc.syscall(nr, arg, 0, 0, 0, 0) != -1: print('NESTED', name, "
+		"flush=True)\n"
+		"    elif ctypes.get_errno() == 22: print('REACHED', name)\n"
+		"for family in (1, 2, 10, 16, 17):\n"
+		"    socket.socket(family, 3 if family > 10 else 1)\n"
+		"try: print('VSOCK', socket.socket(40, 1))\n"
+		"except OSError: print('refused')\n"
+		"import threading, subprocess\n"
+		"threading.Thread(target=print, args=('threads',)).start()\n"
+		"print(subprocess.run(['echo', 'children'], "
+		"capture_output=True).stdout)\n"
+		"END\n";
+	const char *out;
+
+#ifndef __x86_64__
+	cr_skip_test("system call numbers of x86_64");
+#endif
+	if (access("/usr/bin/python3", X_OK) < 0)
+		cr_skip_test("needs python3");
+	out = podd_peer_run(&p, "a", "host:", script, "");
+	cr_assert_null(strstr(out, "NESTED"), "%s", out);
+	cr_assert_null(strstr(out, "REACHED"), "%s", out);
+	cr_assert_null(strstr(out, "VSOCK"), "%s", out);
+	cr_assert(strstr(out, "refused") && strstr(out, "threads") &&
+			  strstr(out, "children"),
+		  "%s", out);
+}
+
 PODD_TEST(privileged_starts_privileged)
 {
 	const char *out = podd_peer_run(
@@ -182,6 +219,22 @@ PODD_TEST(privileged_starts_privileged)
 	cr_assert(strstr(out, "4294967295"), "no shifted ids: %s", out);
 	cr_assert(strstr(out, "Seccomp:\t0"), "%s", out);
 	cr_assert(strstr(out, "MOUNTED"), "%s", out);
+}
+
+PODD_TEST(privileged_is_refused_where_the_machine_runs_none)
+{
+	podd_peer_disconnect(&p);
+	podd_fixture_kill(&p.podd, SIGTERM);
+	p.podd.option = "--no-privileged";
+	podd_fixture_start(&p.podd);
+	podd_peer_connect(&p);
+	cr_assert_eq(podd_peer_create(&p, "a", "runtime:",
+				      SLEEP ",\"securityContext\":{\"privileged\":true}",
+				      ""),
+		     ABX_EUNSUPPORTED);
+	cr_assert(strstr(podd_peer_message(&p), "--no-privileged"), "%s",
+		  podd_peer_message(&p));
+	cr_assert_eq(podd_peer_create(&p, "a", "runtime:", SLEEP, ""), 0);
 }
 
 PODD_TEST(fields_that_are_not_honoured_are_refused_by_path)

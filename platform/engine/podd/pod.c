@@ -541,6 +541,13 @@ static int check_spec(struct podd *podd, const abx__spec *spec, abx_error **rete
 			reterr, ABX_EUNSUPPORTED,
 			"spec.runtimeClassName: this machine has no runtime class %s",
 			spec->runtime_class);
+	/* An init container is privileged only beside a main one that is. */
+	if (podd->options.no_privileged && spec->main.privileged)
+		return abx__error_set(
+			reterr, ABX_EUNSUPPORTED,
+			"spec.containers[0].securityContext.privileged: this "
+			"machine runs no privileged Pods (agentbox-podd "
+			"--no-privileged)");
 	if (!podd->userns && !spec->main.privileged)
 		return abx__error_set(reterr, ABX_EUNSUPPORTED,
 				      "the kernel or file system of this machine lacks "

@@ -285,6 +285,7 @@ struct podd_options {
 	uid_t uid;
 	gid_t gid;
 	bool no_network;
+	bool no_privileged;
 	int log_level;
 };
 

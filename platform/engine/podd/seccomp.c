@@ -6,9 +6,10 @@
  * are decided for the default capabilities, its argument rules kept. crun would compile
  * it anew for every container.
  *
- * One thing it lets through is closed here, as Docker's and containerd's profiles do: new
- * user namespaces, in which any program would hold every capability and could reach the
- * parts of the kernel where most of its holes have been.
+ * Two things it lets through are closed here, as Docker's and containerd's profiles do:
+ * new user namespaces, in which any program would hold every capability and could reach
+ * the parts of the kernel where most of its holes have been; and AF_VSOCK, which knows no
+ * network namespaces and leads to the hypervisor, the host and every other Pod.
  */
 #include "engine/podd/podd.h"
 
@@ -18,6 +19,7 @@
 #include <seccomp.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -141,21 +143,30 @@ static int read_arg(json_object *o, struct scmp_arg_cmp *ret)
 	return ABX_EUNSUPPORTED;
 }
 
-/* clone(2) and unshare(2) have their flags in their first argument; those of clone3(2)
- * lie in memory, where no filter sees them, and libc does without it. */
+/*
+ * What the profile allows without a condition gets one here: 0 or libseccomp's error, 1:
+ * not of these. clone(2) and unshare(2) have their flags in their first argument; those
+ * of clone3(2), and all of socketcall(2), lie in memory where no filter sees them, and
+ * libc does without these two.
+ */
 static int add_guarded(scmp_filter_ctx ctx, uint32_t action, const char *name, int nr)
 {
 	const struct scmp_arg_cmp no_userns = {
 		.arg = 0, .op = SCMP_CMP_MASKED_EQ, .datum_a = CLONE_NEWUSER, .datum_b = 0
 	};
+	const struct scmp_arg_cmp no_vsock = { .arg = 0,
+					       .op = SCMP_CMP_NE,
+					       .datum_a = AF_VSOCK };
 
 	if (action != SCMP_ACT_ALLOW)
 		return 1;
-	if (strcmp(name, "clone3") == 0)
+	if (strcmp(name, "clone3") == 0 || strcmp(name, "socketcall") == 0)
 		return 0;
-	if (strcmp(name, "clone") != 0 && strcmp(name, "unshare") != 0)
-		return 1;
-	return seccomp_rule_add_array(ctx, action, nr, 1, &no_userns);
+	if (strcmp(name, "clone") == 0 || strcmp(name, "unshare") == 0)
+		return seccomp_rule_add_array(ctx, action, nr, 1, &no_userns);
+	return strcmp(name, "socket") == 0
+		       ? seccomp_rule_add_array(ctx, action, nr, 1, &no_vsock)
+		       : 1;
 }
 
 static int add_rule(scmp_filter_ctx ctx, json_object *rule, uint32_t default_action)
