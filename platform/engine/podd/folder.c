@@ -151,6 +151,27 @@ void abx__folder_trash(struct podd *podd, const char *path)
 		abx__folder_trash(podd, path);
 }
 
+/* Folders of Pods that are gone, whose move to the trash failed. */
+void abx__folder_sweep(struct podd *podd)
+{
+	int fd = openat(podd->dir_fd, "pods", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *d = fd >= 0 ? fdopendir(fd) : NULL;
+	struct dirent *e;
+
+	while (d && (e = readdir(d))) {
+		struct pod *pod = NULL;
+		char path[512];
+
+		HASH_FIND_STR(podd->pods, e->d_name, pod);
+		if (pod || e->d_name[0] == '.')
+			continue;
+		snprintf(path, sizeof(path), "pods/%s", e->d_name);
+		abx__folder_trash(podd, path);
+	}
+	if (d)
+		closedir(d);
+}
+
 static void on_trash_done(struct child *child, int status)
 {
 	struct podd *podd = child->owner;

@@ -254,6 +254,7 @@ static void on_sweep(uv_timer_t *timer)
 
 	trim_logs(podd);
 	abx__cgroup_sweep(podd);
+	abx__folder_sweep(podd);
 	abx__folder_trash_kick(podd);
 }
 

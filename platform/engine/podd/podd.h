@@ -253,6 +253,7 @@ void abx__folder_adopt(struct podd *podd);
 void abx__folder_trash(struct podd *podd,
 		       const char *path); /* below the state folder; deleted in a child */
 void abx__folder_trash_kick(struct podd *podd);
+void abx__folder_sweep(struct podd *podd);
 int abx__folder_make_volumes(struct pod *pod, abx_error **reterr);
 
 void abx__probe_start(struct pod *pod);
