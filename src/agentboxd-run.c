@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "base/alloc.h"
@@ -570,6 +571,18 @@ static void init_loop(app *a)
 	}
 }
 
+/* A stream through the gateway takes two descriptors, and many hosts start programs with
+ * 1024: few clients would be enough to leave none for the store and for podd. */
+static void raise_limits(void)
+{
+	struct rlimit r;
+
+	if (getrlimit(RLIMIT_NOFILE, &r) == 0 && r.rlim_cur < r.rlim_max) {
+		r.rlim_cur = r.rlim_max;
+		setrlimit(RLIMIT_NOFILE, &r);
+	}
+}
+
 int agentboxd_run(const agentboxd_settings *s)
 {
 	ABX_CLEANUP(abx__error_freep) abx_error *err = NULL;
@@ -583,6 +596,7 @@ int agentboxd_run(const agentboxd_settings *s)
 	a->log.userdata = (void *)(intptr_t)STDERR_FILENO;
 	a->log.level = s->debug ? ABX__LOG_DEBUG : ABX__LOG_INFO;
 	signal(SIGPIPE, SIG_IGN);
+	raise_limits();
 	a->runtime.base.ops = &late_ops;
 	for (size_t i = 0; i < s->listen_count; i++)
 		a->any_remote = a->any_remote || !is_loopback(s->listen[i].ip);

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -93,6 +94,28 @@ Test(serve_daemon, is_not_root_and_has_no_way_back)
 	cr_assert(strstr(text, "CapInh:\t0000000000000000"));
 	cr_assert(strstr(text, "CapAmb:\t0000000000000000"));
 	cr_assert(strstr(text, "NoNewPrivs:\t1"));
+}
+
+Test(serve_daemon, takes_as_many_descriptors_as_it_may)
+{
+	char path[64], line[256];
+	unsigned long soft = 0, hard = 0;
+	struct rlimit low;
+	FILE *file;
+
+	cr_assert_eq(getrlimit(RLIMIT_NOFILE, &low), 0);
+	low.rlim_cur = 256;
+	cr_assert_eq(setrlimit(RLIMIT_NOFILE, &low), 0);
+	daemon_begin();
+	snprintf(path, sizeof(path), "/proc/%d/limits", (int)d.pid);
+	file = fopen(path, "r");
+	cr_assert(file);
+	while (fgets(line, sizeof(line), file))
+		sscanf(line, "Max open files %lu %lu", &soft, &hard);
+	fclose(file);
+	cr_assert_gt(hard, 256);
+	cr_assert_eq(soft, hard);
+	daemon_end();
 }
 
 /* `--state-dir /etc` must not give /etc away. */
