@@ -253,13 +253,15 @@ static int merge_env(const struct start_plan *plan, const struct identity *who,
 				abx__free(env[k]);
 			env[k < n ? k : n++] = abx__strdup(item);
 		}
-	*ret = env;
-	*ret_count = n;
 	for (size_t i = 0; i < n; i++)
 		if (!env[i]) {
-			abx__spec_strv_free(env);
+			while (n-- > 0)
+				abx__free(env[n]);
+			abx__free(env);
 			return ABX_ENOMEM;
 		}
+	*ret = env;
+	*ret_count = n;
 	return ABX_OK;
 }
 
