@@ -146,6 +146,29 @@ double floor_loopback_mbs(uint64_t bytes)
 	return (double)bytes / 1e6 / (took / 1e3);
 }
 
+double floor_disk_mbs(const char *folder, uint64_t bytes)
+{
+	static char block[256 << 10];
+	char path[512];
+	double start = rig_now_ms(), took;
+	int fd;
+
+	snprintf(path, sizeof(path), "%s/bench-disk", folder);
+	fd = open(path, O_CREAT | O_TRUNC | O_WRONLY | O_CLOEXEC, 0600);
+	for (uint64_t left = bytes; left;) {
+		size_t len = left < sizeof(block) ? (size_t)left : sizeof(block);
+		ssize_t n = write(fd, block, len);
+
+		if (n <= 0)
+			rig_die("floor: cannot write %s", path);
+		left -= (uint64_t)n;
+	}
+	took = rig_now_ms() - start;
+	close(fd);
+	unlink(path);
+	return (double)bytes / 1e6 / (took / 1e3);
+}
+
 /* nftw has no userdata: one walk at a time. */
 static long walk_kib;
 static int walk_processes;

@@ -353,7 +353,7 @@ static size_t swallow(char *data, size_t size, size_t count, void *userdata)
 }
 
 double rig_stream_file(const bench_rig *rig, const sandbox_ref *sandbox, int up,
-		       uint64_t bytes_count)
+		       const char *path, uint64_t bytes_count)
 {
 	struct curl_slist *headers = envd_headers(sandbox, "application/octet-stream");
 	static struct flow flow;
@@ -365,8 +365,7 @@ double rig_stream_file(const bench_rig *rig, const sandbox_ref *sandbox, int up,
 	double start, took;
 	CURLcode code;
 
-	snprintf(url, sizeof(url), "%s/files?path=/tmp/bench.bin&username=root",
-		 rig->url);
+	snprintf(url, sizeof(url), "%s/files?path=%s&username=root", rig->url, path);
 	prepare(curl, up ? "POST" : "GET", url, NULL, headers, &answer);
 	curl_easy_setopt(curl, CURLOPT_BUFFERSIZE, 512L << 10);
 	if (up) {

@@ -40,7 +40,7 @@ double rig_create_many(const bench_rig *rig, const char *template_id, sandbox_re
 		       int count);
 /* 1: up, 0: down. Returns MB/s for `bytes` bytes. */
 double rig_stream_file(const bench_rig *rig, const sandbox_ref *sandbox, int up,
-		       uint64_t bytes);
+		       const char *path, uint64_t bytes);
 
 double percentile(double *samples, int count, double p); /* sorts */
 /* Floors. */
@@ -50,6 +50,8 @@ double floor_roundtrip_ms(const bench_rig *rig,
 			  int count); /* GET /ping on a kept connection */
 double floor_fdatasync_ms(const char *folder, int count);
 double floor_loopback_mbs(uint64_t bytes);
+/* write(2) into a new file in a folder, MB/s. */
+double floor_disk_mbs(const char *folder, uint64_t bytes);
 /* Sum of PSS in KiB and number of processes below a cgroup folder. */
 long cgroup_pss_kib(const char *cgroup, int *ret_processes);
 
