@@ -26,7 +26,7 @@ fi
 # scan FILE: $found, the third field of the line "user:..."; $ids, all third fields; $broken, a newline when the last
 # line lacks it.
 scan() {
-	found= ids=' ' broken=
+	found="" ids=' ' broken=""
 	[ -r "$1" ] || return 0
 	while IFS=: read -r name _ id _ || { [ -n "$name" ] && broken='
 '; }; do
@@ -86,6 +86,7 @@ allow_sudo() {
 # Login shells read /etc/profile.d; an image without /etc/profile gets one that does.
 make_profile() {
 	[ -d "$root/etc/profile.d" ] || mkdir -p "$root/etc/profile.d" || return
+	# shellcheck disable=SC2016 # a login shell expands it
 	[ -e "$root/etc/profile" ] ||
 		echo 'for i in /etc/profile.d/*.sh; do [ -r "$i" ] && . "$i"; done; unset i' >"$root/etc/profile"
 }
