@@ -31,7 +31,8 @@ int abx__buf_add(abx__buf *buf, const void *data, size_t len);
 int abx__buf_adds(abx__buf *buf, const char *s);
 int abx__buf_addc(abx__buf *buf, char c);
 int abx__buf_addf(abx__buf *buf, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-int abx__buf_vaddf(abx__buf *buf, const char *fmt, va_list ap);
+int abx__buf_vaddf(abx__buf *buf, const char *fmt, va_list ap)
+	__attribute__((format(printf, 2, 0)));
 void abx__buf_consume(abx__buf *buf, size_t len); /* drops bytes at the front */
 const char *abx__buf_str(const abx__buf *buf);	  /* never NULL */
 char *abx__buf_take(abx__buf *buf);		  /* caller owns; NULL when out of memory */

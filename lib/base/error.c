@@ -97,7 +97,7 @@ int abx__error_nomem(abx_error **reterr)
 }
 
 /* Formats through the allocator seam; NULL when out of memory. */
-static char *format(const char *fmt, va_list ap)
+__attribute__((format(printf, 1, 0))) static char *format(const char *fmt, va_list ap)
 {
 	va_list again;
 	char *s = NULL;
