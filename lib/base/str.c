@@ -91,7 +91,7 @@ int abx__parse_i64(const char *s, int64_t min, int64_t max, int64_t *ret)
 	return ABX_OK;
 }
 
-static int hex_value(char c)
+int abx__hex_value(char c)
 {
 	if (c >= '0' && c <= '9')
 		return c - '0';
@@ -113,8 +113,8 @@ int abx__url_decode(const char *s, size_t len, bool plus, char **ret)
 		char c = s[i];
 
 		if (c == '%') {
-			int hi = len - i > 2 ? hex_value(s[i + 1]) : -1;
-			int lo = len - i > 2 ? hex_value(s[i + 2]) : -1;
+			int hi = len - i > 2 ? abx__hex_value(s[i + 1]) : -1;
+			int lo = len - i > 2 ? abx__hex_value(s[i + 2]) : -1;
 
 			if (hi < 0 || lo < 0) {
 				abx__free(out);

@@ -18,6 +18,8 @@ bool abx__str_ends(const char *s, const char *suffix);
 /* Decimal digits only, whole string; ABX_EINVAL outside [min, max] or for any other byte. */
 int abx__parse_u64(const char *s, uint64_t min, uint64_t max, uint64_t *ret);
 int abx__parse_i64(const char *s, int64_t min, int64_t max, int64_t *ret);
+/* The value of a hex digit, -1 for another byte. */
+int abx__hex_value(char c);
 /* Percent-decoding of one URL component in place rules: ABX_EINVAL for a broken escape or a NUL byte. The result
    is new; `plus` turns '+' into a blank (form encoding). */
 int abx__url_decode(const char *s, size_t len, bool plus, char **ret);

@@ -712,14 +712,7 @@ int abx_platform_apply(abx_client *client, const char *text, size_t len,
 	abx__then then = ABX__THEN_WAIT(ABX__OP_TEXT, &wait);
 	int r = start_apply(client, text, len, opts, &then, reterr);
 
-	if (r < 0)
-		return r;
-	r = abx__wait_end(client, &wait, r, reterr);
-	if (r >= 0 && ret)
-		*ret = wait.result;
-	else
-		abx_free(wait.result);
-	return r;
+	return abx__wait_text(client, &wait, r, ret, reterr);
 }
 
 int abx_platform_apply_async(abx_client *client, const char *text, size_t len,

@@ -275,6 +275,19 @@ int abx__wait_end(abx_client *client, abx__wait *wait, int r, abx_error **reterr
 	return wait->r;
 }
 
+int abx__wait_text(abx_client *client, abx__wait *wait, int r, char **ret,
+		   abx_error **reterr)
+{
+	if (r < 0)
+		return r;
+	r = abx__wait_end(client, wait, r, reterr);
+	if (r >= 0 && ret)
+		*ret = wait->result;
+	else
+		abx_free(wait->result);
+	return r;
+}
+
 /* ---- the public calls ---- */
 
 void abx_op_cancel(abx_op *op)

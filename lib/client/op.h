@@ -126,5 +126,8 @@ int abx__then_end(const abx__then *then, int r);
 /* The end of a blocking function: pumps until it is over. Returns what the operation
  * returns. */
 int abx__wait_end(abx_client *client, abx__wait *wait, int r, abx_error **reterr);
+/* The same for one whose result is a text; `ret` may be NULL. */
+int abx__wait_text(abx_client *client, abx__wait *wait, int r, char **ret,
+		   abx_error **reterr);
 
 #endif

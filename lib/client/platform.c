@@ -92,14 +92,7 @@ int abx_platform_request(abx_client *client, const char *method, const char *pat
 	abx__then then = ABX__THEN_WAIT(ABX__OP_TEXT, &wait);
 	int r = start_request(client, method, path, body, &then, reterr);
 
-	if (r < 0)
-		return r;
-	r = abx__wait_end(client, &wait, r, reterr);
-	if (r >= 0 && ret)
-		*ret = wait.result;
-	else
-		abx_free(wait.result);
-	return r;
+	return abx__wait_text(client, &wait, r, ret, reterr);
 }
 
 int abx_platform_request_async(abx_client *client, const char *method, const char *path,

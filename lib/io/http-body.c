@@ -7,6 +7,8 @@
 
 #include <agentbox/error.h>
 
+#include "base/str.h"
+
 #define SIZE_LINE_MAX 4096
 #define TRAILERS_MAX (16 * 1024)
 
@@ -35,20 +37,9 @@ void abx__http_body_init(abx__http_body *body, enum abx__http_framing framing,
 		     (framing == ABX__HTTP_LENGTH && length == 0);
 }
 
-static int hex_value(char c)
-{
-	if (c >= '0' && c <= '9')
-		return c - '0';
-	if (c >= 'a' && c <= 'f')
-		return c - 'a' + 10;
-	if (c >= 'A' && c <= 'F')
-		return c - 'A' + 10;
-	return -1;
-}
-
 static int size_byte(abx__http_body *body, char c)
 {
-	int digit = hex_value(c);
+	int digit = abx__hex_value(c);
 
 	if (digit >= 0) {
 		if (body->left >> 59)

@@ -338,6 +338,8 @@ json_object *abx__members_local(const abx__control *control, json_object *env_do
 json_object *abx__members_find(const abx__control *control, json_object *env_doc,
 			       const char *name);
 json_object *abx__groups_find(json_object *env_doc, const char *name);
+/* Whether a member belongs to the group. */
+bool abx__env_names_group(json_object *env_doc, const char *name);
 int abx__policy_read(json_object *group, abx__scale_policy *ret, abx_error **reterr);
 /* The group's document with every default filled in. */
 json_object *abx__policy_document(const char *name, const abx__scale_policy *policy);

@@ -266,7 +266,7 @@ static int complete_group(json_object *env_doc, json_object *member, abx_error *
 	return ABX_OK;
 }
 
-static bool group_is_named(json_object *env_doc, const char *name)
+bool abx__env_names_group(json_object *env_doc, const char *name)
 {
 	json_object *clusters = abx__field_array(spec_of(env_doc), "clusters");
 
@@ -300,7 +300,7 @@ static int check_groups(json_object *env_doc, abx_error **reterr)
 
 		if (r < 0)
 			return r;
-		if (!name || !group_is_named(env_doc, name))
+		if (!name || !abx__env_names_group(env_doc, name))
 			return abx__error_set(
 				reterr, ABX_EINVAL,
 				"autoscaling group %s: no member has this scalingGroup",

@@ -549,21 +549,9 @@ static void prune_group(json_object *doc, const char *name)
 	json_object *spec = abx__field_object(doc, "spec");
 	json_object *groups =
 		abx__field_array(abx__field_object(spec, "autoscaling"), "groups");
-	json_object *clusters = abx__field_array(spec, "clusters");
 
-	for (size_t i = 0; i < abx__array_count(clusters); i++) {
-		json_object *members = abx__field_array(
-			json_object_array_get_idx(clusters, i), "members");
-
-		for (size_t k = 0; k < abx__array_count(members); k++) {
-			json_object *config = abx__field_object(
-				json_object_array_get_idx(members, k), "config");
-			const char *of = abx__field_str(config, "scalingGroup");
-
-			if (of && strcasecmp(of, name) == 0)
-				return;
-		}
-	}
+	if (abx__env_names_group(doc, name))
+		return;
 	for (size_t i = 0; i < abx__array_count(groups); i++) {
 		const char *known =
 			abx__field_str(json_object_array_get_idx(groups, i), "name");

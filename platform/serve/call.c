@@ -146,6 +146,17 @@ void abx__call_empty(abx__call *call, int status)
 	send_bytes(call, status, NULL, 0);
 }
 
+void abx__call_on_gone(void *userdata, int r, const abx_error *err)
+{
+	abx__call *call = userdata;
+
+	if (r < 0)
+		abx__call_error(call, err);
+	else
+		abx__call_empty(call, 204);
+	abx__call_drop(call);
+}
+
 static json_object *error_body(const abx__call *call, int status, json_object *detail,
 			       const char *message)
 {

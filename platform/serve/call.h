@@ -81,6 +81,8 @@ void abx__call_drop(abx__call *call);
 /* Takes `value`; NULL is out of memory (500). */
 void abx__call_json(abx__call *call, int status, json_object *value);
 void abx__call_empty(abx__call *call, int status);
+/* A completion of control/ for a held call (userdata): 204, or the error. */
+void abx__call_on_gone(void *userdata, int r, const abx_error *err);
 void abx__call_fail(abx__call *call, int status, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 /* As fail with `detail` (taken, may be NULL), which only the native surface has. */

@@ -114,17 +114,6 @@ void abx__e2b_keys_create(abx__call *call)
 	abx__keys_create(call->serve->keys, &spec, on_key_made, call);
 }
 
-static void on_key_gone(void *userdata, int r, const abx_error *err)
-{
-	abx__call *call = userdata;
-
-	if (r < 0)
-		abx__call_error(call, err);
-	else
-		abx__call_empty(call, 204);
-	abx__call_drop(call);
-}
-
 void abx__e2b_keys_delete(abx__call *call)
 {
 	const abx__api_key *key = abx__keys_by_id(call->serve->keys, call->params[0]);
@@ -134,5 +123,5 @@ void abx__e2b_keys_delete(abx__call *call)
 		return;
 	}
 	abx__call_hold(call);
-	abx__keys_remove(call->serve->keys, key->id, on_key_gone, call);
+	abx__keys_remove(call->serve->keys, key->id, abx__call_on_gone, call);
 }

@@ -303,17 +303,6 @@ void abx__e2b_get(abx__call *call)
 
 /* ---- kill and timeouts ---- */
 
-static void on_killed(void *userdata, int r, const abx_error *err)
-{
-	abx__call *call = userdata;
-
-	if (r < 0)
-		abx__call_error(call, err);
-	else
-		abx__call_empty(call, 204);
-	abx__call_drop(call);
-}
-
 void abx__e2b_kill(abx__call *call)
 {
 	const abx__sandbox_rec *rec = abx__call_sandbox(call);
@@ -322,7 +311,7 @@ void abx__e2b_kill(abx__call *call)
 	if (!rec)
 		return;
 	abx__call_hold(call);
-	if (abx__control_kill(call->serve->control, rec->id, "Completed", on_killed, call,
+	if (abx__control_kill(call->serve->control, rec->id, "Completed", abx__call_on_gone, call,
 			      &err) < 0) {
 		abx__call_error(call, err);
 		abx__call_drop(call);
@@ -349,7 +338,7 @@ static void on_timeout_set(void *userdata, int r, const abx__sandbox_rec *rec,
 			   const abx_error *err)
 {
 	(void)rec;
-	on_killed(userdata, r, err);
+	abx__call_on_gone(userdata, r, err);
 }
 
 static void on_connected(void *userdata, int r, const abx__sandbox_rec *rec,
