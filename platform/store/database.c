@@ -49,8 +49,8 @@ static const char *const stmt_sql[STMT_COUNT] = {
 		"SELECT " COLUMNS
 		" FROM document WHERE kind = ? AND namespace = ? ORDER BY name",
 	[STMT_INSERT] = "INSERT INTO document (" COLUMNS ") VALUES (?, ?, ?, ?, ?, ?, ?)",
-	[STMT_UPDATE] = "UPDATE document SET version = ?4, body = ?5"
-			" WHERE kind = ?1 AND namespace = ?2 AND name = ?3",
+	[STMT_UPDATE] = ("UPDATE document SET version = ?4, body = ?5"
+			 " WHERE kind = ?1 AND namespace = ?2 AND name = ?3"),
 	[STMT_DELETE] =
 		"DELETE FROM document WHERE kind = ? AND namespace = ? AND name = ?",
 	[STMT_READ_COUNTER] = "SELECT version FROM counter",
