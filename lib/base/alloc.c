@@ -1,6 +1,6 @@
 /*
- * alloc.c - the allocator seam over libc's malloc. The failure counter is per thread, so a test
- * that fails allocations does not disturb a worker.
+ * alloc.c - the allocator seam over libc's malloc. The failure counter is per thread, so
+ * a test that fails allocations does not disturb a worker.
  */
 #include "base/alloc.h"
 

@@ -1,6 +1,7 @@
 /*
- * alloc.h - the allocator seam. Everything in lib/ and platform/ allocates through here, so that a
- * test can fail the n-th allocation and see a documented error instead of a crash.
+ * alloc.h - the allocator seam. Everything in lib/ and platform/ allocates through here,
+ * so that a test can fail the n-th allocation and see a documented error instead of a
+ * crash.
  */
 #ifndef ABX_BASE_ALLOC_H
 #define ABX_BASE_ALLOC_H
@@ -18,7 +19,8 @@ char *abx__strndup(const char *s, size_t len);
 void *abx__memdup(const void *p, size_t len);
 void abx__free(void *p);
 
-/* Tests only: the next `n` allocations of this thread succeed, then all fail until reset. */
+/* Tests only: the next `n` allocations of this thread succeed, then all fail until reset.
+ */
 void abx__test_fail_alloc_after(unsigned n);
 void abx__test_alloc_reset(void);
 

@@ -9,12 +9,12 @@
 #define ABX_CLEANUP(fn) __attribute__((cleanup(fn)))
 
 /* The pointer's value, leaving NULL behind, so that its cleanup does nothing. */
-#define abx_take(ptr)                            \
-	({                                       \
+#define abx_take(ptr)                             \
+	({                                        \
 		__typeof__(ptr) *abx__p = &(ptr); \
 		__typeof__(ptr) abx__v = *abx__p; \
-		*abx__p = NULL;                  \
-		abx__v;                          \
+		*abx__p = NULL;                   \
+		abx__v;                           \
 	})
 
 /* The same for a descriptor, leaving -1. */
@@ -27,10 +27,10 @@
 	})
 
 /* Defines `static void NAME(TYPE **)` calling `free_fn` for use with ABX_CLEANUP. */
-#define ABX_DEFINE_FREEP(name, type, free_fn)                                    \
+#define ABX_DEFINE_FREEP(name, type, free_fn)                     \
 	static inline __attribute__((unused)) void name(type **p) \
-	{                                                                        \
-		free_fn(*p);                                                     \
+	{                                                         \
+		free_fn(*p);                                      \
 	}
 
 static inline __attribute__((unused)) void abx__closep(int *fd)

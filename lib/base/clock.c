@@ -65,15 +65,16 @@ void abx__rfc3339_format(int64_t wall_ms, char out[ABX__RFC3339_SIZE])
 	}
 	if (millis)
 		snprintf(out, ABX__RFC3339_SIZE, "%04u-%02u-%02uT%02u:%02u:%02u.%03uZ",
-			 (unsigned)(tm.tm_year + 1900) % 10000, (unsigned)(tm.tm_mon + 1) % 100,
-			 (unsigned)tm.tm_mday % 100, (unsigned)tm.tm_hour % 100,
-			 (unsigned)tm.tm_min % 100, (unsigned)tm.tm_sec % 100,
-			 (unsigned)millis % 1000);
+			 (unsigned)(tm.tm_year + 1900) % 10000,
+			 (unsigned)(tm.tm_mon + 1) % 100, (unsigned)tm.tm_mday % 100,
+			 (unsigned)tm.tm_hour % 100, (unsigned)tm.tm_min % 100,
+			 (unsigned)tm.tm_sec % 100, (unsigned)millis % 1000);
 	else
 		snprintf(out, ABX__RFC3339_SIZE, "%04u-%02u-%02uT%02u:%02u:%02uZ",
-			 (unsigned)(tm.tm_year + 1900) % 10000, (unsigned)(tm.tm_mon + 1) % 100,
-			 (unsigned)tm.tm_mday % 100, (unsigned)tm.tm_hour % 100,
-			 (unsigned)tm.tm_min % 100, (unsigned)tm.tm_sec % 100);
+			 (unsigned)(tm.tm_year + 1900) % 10000,
+			 (unsigned)(tm.tm_mon + 1) % 100, (unsigned)tm.tm_mday % 100,
+			 (unsigned)tm.tm_hour % 100, (unsigned)tm.tm_min % 100,
+			 (unsigned)tm.tm_sec % 100);
 }
 
 /* Reads exactly `digits` decimal digits. */
@@ -116,10 +117,11 @@ int abx__rfc3339_parse(const char *s, int64_t *ret_wall_us)
 	int64_t us = 0, seconds;
 	struct tm tm = { 0 };
 
-	if (!take_number(&s, 4, &year) || !take_char(&s, "-") || !take_number(&s, 2, &mon) ||
-	    !take_char(&s, "-") || !take_number(&s, 2, &day) || !take_char(&s, "Tt ") ||
-	    !take_number(&s, 2, &hour) || !take_char(&s, ":") || !take_number(&s, 2, &min) ||
-	    !take_char(&s, ":") || !take_number(&s, 2, &sec))
+	if (!take_number(&s, 4, &year) || !take_char(&s, "-") ||
+	    !take_number(&s, 2, &mon) || !take_char(&s, "-") ||
+	    !take_number(&s, 2, &day) || !take_char(&s, "Tt ") ||
+	    !take_number(&s, 2, &hour) || !take_char(&s, ":") ||
+	    !take_number(&s, 2, &min) || !take_char(&s, ":") || !take_number(&s, 2, &sec))
 		return ABX_EINVAL;
 	if (take_char(&s, ".") && !take_fraction(&s, &us))
 		return ABX_EINVAL;

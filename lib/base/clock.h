@@ -1,8 +1,9 @@
 /*
- * clock.h - time. Waits use the monotonic clock; wall time is for people and documents (RFC 3339, UTC).
+ * clock.h - time. Waits use the monotonic clock; wall time is for people and documents
+ * (RFC 3339, UTC).
  *
- * A room that must not read a clock (platform/control) takes an `abx__clock` and calls through it, so tests turn
- * the hands.
+ * A room that must not read a clock (platform/control) takes an `abx__clock` and calls
+ * through it, so tests turn the hands.
  */
 #ifndef ABX_BASE_CLOCK_H
 #define ABX_BASE_CLOCK_H
@@ -25,7 +26,8 @@ int64_t abx__wall_ms(void);
 #define ABX__RFC3339_SIZE 32
 /* "2026-01-02T03:04:05Z", with ".mmm" when the milliseconds are not zero. */
 void abx__rfc3339_format(int64_t wall_ms, char out[ABX__RFC3339_SIZE]);
-/* Accepts fractions and offsets; ABX_EINVAL for anything else. Microsecond result, so that paging is exact. */
+/* Accepts fractions and offsets; ABX_EINVAL for anything else. Microsecond result, so
+ * that paging is exact. */
 int abx__rfc3339_parse(const char *s, int64_t *ret_wall_us);
 
 #endif

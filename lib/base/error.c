@@ -1,5 +1,6 @@
 /*
- * error.c - the one error type. Codes, names and default texts come from ABX_ERROR_MAP alone.
+ * error.c - the one error type. Codes, names and default texts come from ABX_ERROR_MAP
+ * alone.
  */
 #include "base/error.h"
 
@@ -183,8 +184,9 @@ int abx__error_errno(abx_error **reterr, int code, int errnum, const char *fmt, 
 	va_start(ap, fmt);
 	text = format(fmt, ap);
 	va_end(ap);
-	message = text ? join(text, ": ", strerrordesc_np(errnum) ? strerrordesc_np(errnum)
-								  : "unknown errno")
+	message = text ? join(text, ": ",
+			      strerrordesc_np(errnum) ? strerrordesc_np(errnum)
+						      : "unknown errno")
 		       : NULL;
 	abx__free(text);
 	return set(reterr, code, 0, errnum, message);
@@ -242,12 +244,15 @@ static const struct {
 	int code;
 } http_codes[] = {
 	/* The first row of a code is the one used for the way back. */
-	{ 400, ABX_EINVAL },	    { 401, ABX_EUNAUTHENTICATED }, { 403, ABX_EDENIED },
-	{ 404, ABX_ENOTFOUND },	    { 409, ABX_ECONFLICT },	   { 409, ABX_EEXISTS },
-	{ 409, ABX_ESTATE },	    { 413, ABX_ETOOBIG },	   { 429, ABX_EEXHAUSTED },
-	{ 499, ABX_ECANCELED },	    { 501, ABX_EUNSUPPORTED },	   { 502, ABX_EUNAVAILABLE },
-	{ 503, ABX_EUNAVAILABLE },  { 504, ABX_ETIMEDOUT },	   { 507, ABX_EEXHAUSTED },
-	{ 408, ABX_ETIMEDOUT },	    { 422, ABX_EINVAL },
+	{ 400, ABX_EINVAL },       { 401, ABX_EUNAUTHENTICATED },
+	{ 403, ABX_EDENIED },      { 404, ABX_ENOTFOUND },
+	{ 409, ABX_ECONFLICT },    { 409, ABX_EEXISTS },
+	{ 409, ABX_ESTATE },       { 413, ABX_ETOOBIG },
+	{ 429, ABX_EEXHAUSTED },   { 499, ABX_ECANCELED },
+	{ 501, ABX_EUNSUPPORTED }, { 502, ABX_EUNAVAILABLE },
+	{ 503, ABX_EUNAVAILABLE }, { 504, ABX_ETIMEDOUT },
+	{ 507, ABX_EEXHAUSTED },   { 408, ABX_ETIMEDOUT },
+	{ 422, ABX_EINVAL },
 };
 
 int abx__error_code_from_http(int status)

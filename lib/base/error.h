@@ -1,9 +1,9 @@
 /*
  * error.h - making and enriching the errors of <agentbox/error.h>.
  *
- * Invariants: every setter returns the code it was given, so `return abx__error_set(...)` is the idiom; a NULL
- * `reterr` is fine; an error that cannot be allocated becomes the static out-of-memory error; a setter replaces
- * (and frees) an error already there.
+ * Invariants: every setter returns the code it was given, so `return abx__error_set(...)`
+ * is the idiom; a NULL `reterr` is fine; an error that cannot be allocated becomes the
+ * static out-of-memory error; a setter replaces (and frees) an error already there.
  */
 #ifndef ABX_BASE_ERROR_H
 #define ABX_BASE_ERROR_H
@@ -22,7 +22,8 @@ int abx__error_http(abx_error **reterr, int code, int status, const char *fmt, .
 	__attribute__((format(printf, 4, 5)));
 /* The static out-of-memory error; needs no allocation. */
 int abx__error_nomem(abx_error **reterr);
-/* Puts "context: " before the message that is there; returns the code of the error (or ABX_EFAIL when none). */
+/* Puts "context: " before the message that is there; returns the code of the error (or
+ * ABX_EFAIL when none). */
 int abx__error_prefix(abx_error **reterr, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
 /* Sets the hint of the error that is there. */

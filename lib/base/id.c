@@ -80,7 +80,8 @@ void abx__hex(const void *data, size_t len, char *out)
 
 int abx__sha256(const void *data, size_t len, uint8_t out[ABX__SHA256_LEN])
 {
-	return EVP_Digest(data, len, out, NULL, EVP_sha256(), NULL) == 1 ? ABX_OK : ABX_EFAIL;
+	return EVP_Digest(data, len, out, NULL, EVP_sha256(), NULL) == 1 ? ABX_OK
+									 : ABX_EFAIL;
 }
 
 int abx__hmac_sha256(const void *key, size_t key_len, const void *data, size_t len,
@@ -88,7 +89,8 @@ int abx__hmac_sha256(const void *key, size_t key_len, const void *data, size_t l
 {
 	unsigned n = 0;
 
-	if (key_len > INT_MAX || !HMAC(EVP_sha256(), key, (int)key_len, data, len, out, &n))
+	if (key_len > INT_MAX ||
+	    !HMAC(EVP_sha256(), key, (int)key_len, data, len, out, &n))
 		return ABX_EFAIL;
 	return ABX_OK;
 }
@@ -133,12 +135,14 @@ int abx__base64_decode(const char *s, size_t len, uint8_t **ret, size_t *ret_len
 
 	if (len % 4 || len > INT_MAX / 2)
 		return ABX_EINVAL;
-	/* EVP_DecodeBlock skips blanks at the ends and counts padding as bytes: refuse one, correct the other. */
+	/* EVP_DecodeBlock skips blanks at the ends and counts padding as bytes: refuse
+	 * one, correct the other. */
 	for (size_t i = 0; i < len; i++) {
 		if (s[i] == '=' && i + 2 >= len)
 			padding++;
-		else if (padding || !((s[i] >= 'A' && s[i] <= 'Z') || (s[i] >= 'a' && s[i] <= 'z') ||
-				      (s[i] >= '0' && s[i] <= '9') || s[i] == '+' || s[i] == '/'))
+		else if (padding ||
+			 !((s[i] >= 'A' && s[i] <= 'Z') || (s[i] >= 'a' && s[i] <= 'z') ||
+			   (s[i] >= '0' && s[i] <= '9') || s[i] == '+' || s[i] == '/'))
 			return ABX_EINVAL;
 	}
 	out = abx__malloc(len / 4 * 3 + 1);

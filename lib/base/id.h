@@ -27,7 +27,8 @@ int abx__hmac_sha256(const void *key, size_t key_len, const void *data, size_t l
 /* FNV-1a (crds.md, section 5 and 9). */
 uint32_t abx__fnv1a32(const void *data, size_t len);
 uint64_t abx__fnv1a64(const void *data, size_t len);
-/* Standard base64 with padding. Encode: a new string or NULL. Decode: ABX_EINVAL for foreign bytes. */
+/* Standard base64 with padding. Encode: a new string or NULL. Decode: ABX_EINVAL for
+ * foreign bytes. */
 char *abx__base64_encode(const void *data, size_t len);
 int abx__base64_decode(const char *s, size_t len, uint8_t **ret, size_t *ret_len);
 /* URL-safe alphabet, no padding (RFC 4648 section 5). */

@@ -1,5 +1,6 @@
 /*
- * log.c - formatting of log events. A line is capped at 4 KiB; the surplus is cut, never allocated.
+ * log.c - formatting of log events. A line is capped at 4 KiB; the surplus is cut, never
+ * allocated.
  */
 #include "base/log.h"
 
@@ -12,7 +13,8 @@
 
 #define LINE_MAX_BYTES 4096
 
-void abx__log_event(const abx__log *log, int level, const char *text, const char *fields_fmt, ...)
+void abx__log_event(const abx__log *log, int level, const char *text,
+		    const char *fields_fmt, ...)
 {
 	char fields[LINE_MAX_BYTES / 2] = "";
 	va_list ap;
@@ -54,8 +56,9 @@ void abx__log_json_line(void *userdata, int level, const char *text, const char 
 	size_t n;
 
 	abx__rfc3339_format(abx__wall_ms(), time);
-	n = (size_t)snprintf(line, sizeof(line), "{\"time\":\"%s\",\"level\":\"%s\",\"msg\":\"",
-			     time, names[level >= 0 && level <= ABX__LOG_ERROR ? level : 1]);
+	n = (size_t)snprintf(line, sizeof(line),
+			     "{\"time\":\"%s\",\"level\":\"%s\",\"msg\":\"", time,
+			     names[level >= 0 && level <= ABX__LOG_ERROR ? level : 1]);
 	n += put_escaped(line + n, sizeof(line) / 2 - n, text);
 	if (*fields) {
 		n += (size_t)snprintf(line + n, sizeof(line) - n, "\",\"fields\":\"");

@@ -80,8 +80,10 @@ int abx__map_set(abx__map *map, const char *key, const char *value)
 	name = abx__strdup(key);
 	if (!name || grow(map) < 0)
 		return ABX_ENOMEM;
-	memmove(map->items + at + 1, map->items + at, (map->count - at) * sizeof(*map->items));
-	map->items[at] = (abx__map_item){ .key = abx_take(name), .value = abx_take(copy) };
+	memmove(map->items + at + 1, map->items + at,
+		(map->count - at) * sizeof(*map->items));
+	map->items[at] =
+		(abx__map_item){ .key = abx_take(name), .value = abx_take(copy) };
 	map->count++;
 	return ABX_OK;
 }
@@ -96,7 +98,8 @@ bool abx__map_remove(abx__map *map, const char *key)
 	abx__free(map->items[at].key);
 	abx__free(map->items[at].value);
 	map->count--;
-	memmove(map->items + at, map->items + at + 1, (map->count - at) * sizeof(*map->items));
+	memmove(map->items + at, map->items + at + 1,
+		(map->count - at) * sizeof(*map->items));
 	return true;
 }
 

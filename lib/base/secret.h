@@ -1,6 +1,7 @@
 /*
- * secret.h - the one type secrets live in: wiped when freed, compared in constant time, and no function that
- * prints one. Tokens, keys and vault values are never held as plain `char *` beyond a call.
+ * secret.h - the one type secrets live in: wiped when freed, compared in constant time,
+ * and no function that prints one. Tokens, keys and vault values are never held as plain
+ * `char *` beyond a call.
  */
 #ifndef ABX_BASE_SECRET_H
 #define ABX_BASE_SECRET_H
@@ -12,7 +13,8 @@
 
 typedef struct abx__secret abx__secret;
 
-abx__secret *abx__secret_new(const char *value, size_t len); /* copies; NULL when out of memory */
+abx__secret *abx__secret_new(const char *value,
+			     size_t len); /* copies; NULL when out of memory */
 void abx__secret_free(abx__secret *secret);
 /* The bytes, NUL-terminated, for the call that must send or hash them. Never log this. */
 const char *abx__secret_reveal(const abx__secret *secret);

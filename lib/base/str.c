@@ -81,7 +81,8 @@ int abx__parse_i64(const char *s, int64_t min, int64_t max, int64_t *ret)
 	int64_t value;
 	int r;
 
-	r = abx__parse_u64(negative ? s + 1 : s, 0, (uint64_t)INT64_MAX + negative, &magnitude);
+	r = abx__parse_u64(negative ? s + 1 : s, 0, (uint64_t)INT64_MAX + negative,
+			   &magnitude);
 	if (r < 0)
 		return r;
 	value = negative ? (int64_t)(0 - magnitude) : (int64_t)magnitude;
@@ -149,7 +150,8 @@ char *abx__url_encode(const char *s)
 		bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
 			     (c >= '0' && c <= '9') || strchr("-._~", c);
 
-		if (abx__buf_add(&buf, plain ? (const char *)s : escape, plain ? 1 : 3) < 0)
+		if (abx__buf_add(&buf, plain ? (const char *)s : escape, plain ? 1 : 3) <
+		    0)
 			return NULL;
 	}
 	return abx__buf_take(&buf);
@@ -167,8 +169,8 @@ int abx__query_get(const char *query, const char *key, char **ret)
 		if (r < 0)
 			return r;
 		if (strcmp(name, key) == 0) {
-			r = abx__url_decode(eq ? eq + 1 : "", eq ? len - name_len - 1 : 0, true,
-					    ret);
+			r = abx__url_decode(eq ? eq + 1 : "", eq ? len - name_len - 1 : 0,
+					    true, ret);
 			return r < 0 ? r : 1;
 		}
 		query += len;

@@ -1,6 +1,7 @@
 /*
- * sandboxes.h - the table of claimed Pods, by sandbox id: what the gateway asks for every request, and what the
- * E2B and native APIs read. Kept by control/, read on the same thread; a lookup is O(1) and allocates nothing.
+ * sandboxes.h - the table of claimed Pods, by sandbox id: what the gateway asks for every
+ * request, and what the E2B and native APIs read. Kept by control/, read on the same
+ * thread; a lookup is O(1) and allocates nothing.
  */
 #ifndef ABX_CONTROL_SANDBOXES_H
 #define ABX_CONTROL_SANDBOXES_H
@@ -29,25 +30,28 @@ typedef struct abx__sandbox_rec {
 	const char *team, *user; /* owner */
 	enum abx__sandbox_state state;
 	int64_t claimed_ms, started_ms; /* wall clock */
-	int64_t last_active_ms;		/* wall clock; moved by abx__sandboxes_touch() */
-	int64_t idle_timeout_ms;	/* 0: none */
-	abx__map metadata;		/* the caller's own */
-	abx__secret *access_token;	/* envd's; NULL when the sandbox is not secure */
+	int64_t last_active_ms;         /* wall clock; moved by abx__sandboxes_touch() */
+	int64_t idle_timeout_ms;        /* 0: none */
+	abx__map metadata;              /* the caller's own */
+	abx__secret *access_token;      /* envd's; NULL when the sandbox is not secure */
 	int64_t cpu_milli, memory_bytes;
 	uint16_t runtime_port; /* envd's: 49983 */
 } abx__sandbox_rec;
 
 typedef struct abx__sandboxes abx__sandboxes;
 
-/* Any spelling of the id (ID, CLUSTER.ID, ID-CLUSTER with the local cluster); NULL when unknown. Borrowed until the
-   loop turns. */
+/* Any spelling of the id (ID, CLUSTER.ID, ID-CLUSTER with the local cluster); NULL when
+   unknown. Borrowed until the loop turns. */
 const abx__sandbox_rec *abx__sandboxes_find(const abx__sandboxes *table, const char *id);
-/* A request passed, or a stream is open: the idle clock starts over. Cheap; persisted lazily by control. */
+/* A request passed, or a stream is open: the idle clock starts over. Cheap; persisted
+ * lazily by control. */
 void abx__sandboxes_touch(abx__sandboxes *table, const char *id);
-/* Open streams hold a sandbox active: between begin and end its idle clock stands still. */
+/* Open streams hold a sandbox active: between begin and end its idle clock stands still.
+ */
 void abx__sandboxes_stream_begin(abx__sandboxes *table, const char *id);
 void abx__sandboxes_stream_end(abx__sandboxes *table, const char *id);
 /* Iteration in order of start time, then id: false past the end. */
-bool abx__sandboxes_at(const abx__sandboxes *table, size_t index, const abx__sandbox_rec **ret);
+bool abx__sandboxes_at(const abx__sandboxes *table, size_t index,
+		       const abx__sandbox_rec **ret);
 
 #endif

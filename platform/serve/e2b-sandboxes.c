@@ -311,8 +311,8 @@ void abx__e2b_kill(abx__call *call)
 	if (!rec)
 		return;
 	abx__call_hold(call);
-	if (abx__control_kill(call->serve->control, rec->id, "Completed", abx__call_on_gone, call,
-			      &err) < 0) {
+	if (abx__control_kill(call->serve->control, rec->id, "Completed",
+			      abx__call_on_gone, call, &err) < 0) {
 		abx__call_error(call, err);
 		abx__call_drop(call);
 	}

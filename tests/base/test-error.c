@@ -9,7 +9,8 @@ Test(base_error, a_set_error_carries_code_message_and_hint)
 {
 	abx_error *err = NULL;
 
-	cr_assert_eq(abx__error_http(&err, ABX_ENOTFOUND, 404, "env %s", "x"), ABX_ENOTFOUND);
+	cr_assert_eq(abx__error_http(&err, ABX_ENOTFOUND, 404, "env %s", "x"),
+		     ABX_ENOTFOUND);
 	abx__error_hint(&err, "create it");
 	cr_assert_eq(abx__error_prefix(&err, "claim"), ABX_ENOTFOUND);
 	cr_assert_str_eq(abx_error_message(err), "claim: env x");

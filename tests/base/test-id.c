@@ -28,7 +28,8 @@ Test(base_id, fnv_matches_the_published_vectors)
 
 Test(base_id, base64_round_trips_and_refuses_foreign_bytes)
 {
-	static const char *const bad[] = { "a", "ab=c", "YQ=", "Y Q=", "YQ==\n", "====", "!!!!" };
+	static const char *const bad[] = { "a",      "ab=c", "YQ=", "Y Q=",
+					   "YQ==\n", "====", "!!!!" };
 	uint8_t data[100], *back = NULL;
 	size_t len;
 
@@ -42,13 +43,14 @@ Test(base_id, base64_round_trips_and_refuses_foreign_bytes)
 		cr_assert_eq(abx__base64_decode(text, strlen(text), &back, &len), ABX_OK);
 		cr_assert(len == n && memcmp(back, data, n) == 0);
 		abx__free(back);
-		cr_assert_eq(abx__base64url_decode(url, strlen(url), &back, &len), ABX_OK);
+		cr_assert_eq(abx__base64url_decode(url, strlen(url), &back, &len),
+			     ABX_OK);
 		cr_assert(len == n && memcmp(back, data, n) == 0);
 		abx__free(back);
 		abx__free(text);
 		abx__free(url);
 	}
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
-		cr_assert_eq(abx__base64_decode(bad[i], strlen(bad[i]), &back, &len), ABX_EINVAL,
-			     "%s", bad[i]);
+		cr_assert_eq(abx__base64_decode(bad[i], strlen(bad[i]), &back, &len),
+			     ABX_EINVAL, "%s", bad[i]);
 }

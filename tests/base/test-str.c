@@ -12,10 +12,10 @@ Test(base_str, numbers_are_whole_and_in_range)
 		const char *text;
 		bool ok;
 	} rows[] = {
-		{ "0", true },	   { "42", true },   { "18446744073709551615", true },
-		{ "", false },	   { "-1", false },  { "18446744073709551616", false },
-		{ " 1", false },   { "1 ", false },  { "0x1", false },
-		{ "1e3", false },  { NULL, false },
+		{ "0", true },    { "42", true },  { "18446744073709551615", true },
+		{ "", false },    { "-1", false }, { "18446744073709551616", false },
+		{ " 1", false },  { "1 ", false }, { "0x1", false },
+		{ "1e3", false }, { NULL, false },
 	};
 	uint64_t value;
 
@@ -29,7 +29,8 @@ Test(base_str, signed_numbers_reach_both_ends)
 {
 	int64_t value;
 
-	cr_assert_eq(abx__parse_i64("-9223372036854775808", INT64_MIN, INT64_MAX, &value), ABX_OK);
+	cr_assert_eq(abx__parse_i64("-9223372036854775808", INT64_MIN, INT64_MAX, &value),
+		     ABX_OK);
 	cr_assert_eq(value, INT64_MIN);
 	cr_assert_eq(abx__parse_i64("9223372036854775808", INT64_MIN, INT64_MAX, &value),
 		     ABX_EINVAL);
@@ -47,7 +48,8 @@ Test(base_str, url_components_decode_or_are_refused)
 	cr_assert_str_eq(out, "A~");
 	abx__free(out);
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
-		cr_assert_eq(abx__url_decode(bad[i], strlen(bad[i]), false, &out), ABX_EINVAL);
+		cr_assert_eq(abx__url_decode(bad[i], strlen(bad[i]), false, &out),
+			     ABX_EINVAL);
 	out = abx__url_encode("a b/é");
 	cr_assert_str_eq(out, "a%20b%2F%C3%A9");
 	abx__free(out);

@@ -1148,7 +1148,8 @@ static void local_connect_pod(abx__engine *engine, const char *namespace_,
 		r = p ? abx__error_nomem(&err) : ABX_ENOTFOUND;
 		abx__free(c);
 		json_object_put(o);
-		fail_later(l, r, err, (struct later){ .fd_done = done, .userdata = userdata });
+		fail_later(l, r, err,
+			   (struct later){ .fd_done = done, .userdata = userdata });
 		return;
 	}
 	c->done = done;
