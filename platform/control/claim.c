@@ -344,16 +344,34 @@ static int prepare(abx__claim *claim, const abx__pool *pool,
 
 /* --- the queue --- */
 
+/* A Pod that cannot run, when there is one: the reason nobody's claim is served. */
+static const abx__podrec *ailing(const abx__pool *pool)
+{
+	const abx__podrec *pod;
+
+	for (pod = pool->pods; pod; pod = pod->next)
+		if (pod->reason[0])
+			return pod;
+	return NULL;
+}
+
 static void capacity_error(const abx__pool *pool, const char *what, abx_error **reterr)
 {
+	const abx__podrec *pod = ailing(pool);
+	const char *message = pod && pod->message ? pod->message : "";
+
 	abx__error_set(reterr, ABX_EEXHAUSTED,
 		       "%s in pool %s: %d running, %d starting, %d stopping, "
-		       "%d waiting, %d replicas",
+		       "%d waiting, %d replicas%s%s%s%.500s",
 		       what, pool->config.name, pool->counts[ABX__PODREC_RUNNING],
 		       pool->counts[ABX__PODREC_STARTING],
 		       pool->counts[ABX__PODREC_STOPPING], pool->waiting,
-		       pool->config.replicas);
-	abx__error_hint(reterr, "retry later, or give the pool more replicas");
+		       pool->config.replicas, pod ? "; its Pods fail: " : "",
+		       pod ? pod->reason : "", *message ? ": " : "", message);
+	if (pod)
+		abx__error_hint(reterr, "mend what makes the Pods of the pool fail");
+	else
+		abx__error_hint(reterr, "retry later, or give the pool more replicas");
 }
 
 int abx__control_retry_after_s(const abx__control *control, const char *namespace_,

@@ -447,6 +447,21 @@ Test(control_claim, an_image_that_does_not_run_is_named_and_the_pod_recovers)
 	cr_assert_eq(world_claim(&w, "demo").r, ABX_OK);
 }
 
+Test(control_claim, a_pool_whose_pods_fail_says_why_when_it_has_none_to_give)
+{
+	abx__claim_request request = { .namespace_ = "default",
+				       .name = "demo",
+				       .startup_timeout_ms = 2000 };
+	answer a = { 0 };
+
+	abx__fake_engine_bad_image(w.engine, IDLE_IMAGE, "ErrImagePull");
+	world_env(&w, "demo", 1, NULL, NULL);
+	cr_assert_eq(claim_with(&w, &request, &a, NULL, NULL), ABX_OK);
+	world_pass(&w, 3000);
+	cr_assert_eq(a.r, ABX_EEXHAUSTED, "%d", a.r);
+	cr_assert(strstr(a.message, "its Pods fail: ErrImagePull"), "%s", a.message);
+}
+
 Test(control_claim, not_ready_in_time_is_timed_out_and_released)
 {
 	abx__claim_request request = { .namespace_ = "default",
