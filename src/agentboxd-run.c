@@ -528,7 +528,8 @@ static int new_control(app *a, abx_error **reterr)
 
 static int assemble(app *a, abx_error **reterr)
 {
-	const abx__store_sqlite_options store = { .dir = a->s->state_dir };
+	const abx__store_sqlite_options store = { .dir = a->s->state_dir,
+						  .boot_kind = "Pod" };
 	ABX_CLEANUP(abx__freep) char *key = abx__strf("%s/server.key", a->s->state_dir);
 	ABX_CLEANUP(abx__freep) char *pair = abx__strf("%s/keys.json", a->s->state_dir);
 	int r;

@@ -80,6 +80,7 @@ struct abx__database {
 	uint64_t version;           /* of the last write, open transaction included */
 	uint64_t committed_version; /* where a rollback goes back to */
 	bool in_transaction;
+	bool unsynced; /* synchronous is NORMAL now, not FULL */
 };
 
 static int translate(abx__database *db, int rc, const char *what, abx_error **reterr)
@@ -329,10 +330,20 @@ static int run(abx__database *db, enum stmt which, const char *what, abx_error *
 	return r;
 }
 
-int abx__database_begin(abx__database *db, abx_error **reterr)
+int abx__database_begin(abx__database *db, bool synced, abx_error **reterr)
 {
-	int r = run(db, STMT_BEGIN, "begin", reterr);
+	int r;
 
+	if (db->unsynced == synced) {
+		r = exec(db,
+			 synced ? "PRAGMA synchronous = FULL"
+				: "PRAGMA synchronous = NORMAL",
+			 "begin", reterr);
+		if (r < 0)
+			return r;
+		db->unsynced = !synced;
+	}
+	r = run(db, STMT_BEGIN, "begin", reterr);
 	db->in_transaction = r == ABX_OK;
 	return r;
 }

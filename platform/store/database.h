@@ -24,7 +24,8 @@ int abx__database_open(const char *path, uint64_t max_bytes, abx__database **ret
 		       abx_error **reterr);
 void abx__database_close(abx__database *db);
 
-int abx__database_begin(abx__database *db, abx_error **reterr);
+/* `synced`: what is committed survives a power cut; without, a killed process only. */
+int abx__database_begin(abx__database *db, bool synced, abx_error **reterr);
 int abx__database_commit(abx__database *db, abx_error **reterr);
 void abx__database_rollback(abx__database *db);
 /* The version of the last write in the open transaction or, outside one, committed. */

@@ -72,6 +72,7 @@ struct abx__store_watch {
 
 typedef struct sqlite_store {
 	abx__store base;
+	const char *boot_kind; /* or NULL */
 	uv_async_t async;
 	uv_loop_t *loop;
 	int lock_fd;
@@ -187,12 +188,23 @@ static int op_run(sqlite_store *store, op *o, bool *ret_broken)
 	return o->r;
 }
 
+/* A transaction is synced for its most demanding write. */
+static bool needs_sync(const sqlite_store *store, const op *first, const op *end)
+{
+	for (const op *o = first; o != end; o = o->next)
+		if ((o->type == OP_CREATE || o->type == OP_UPDATE ||
+		     o->type == OP_REMOVE) &&
+		    !(store->boot_kind && strcmp(o->kind, store->boot_kind) == 0))
+			return true;
+	return false;
+}
+
 /* One transaction over `first` up to (not including) `end`: ABX_OK when all of it is
  * durable. */
 static int run_batch(sqlite_store *store, op *first, op *end, abx_error **reterr)
 {
 	bool broken = false;
-	int r = abx__database_begin(store->db, reterr);
+	int r = abx__database_begin(store->db, needs_sync(store, first, end), reterr);
 
 	if (r < 0)
 		return r;
@@ -674,6 +686,7 @@ int abx__store_sqlite_open(uv_loop_t *loop, const abx__store_sqlite_options *opt
 	store->base.ops = &sqlite_ops;
 	store->loop = loop;
 	store->lock_fd = -1;
+	store->boot_kind = options->boot_kind;
 	store->queue_cap = options->queue_cap ? options->queue_cap : DEFAULT_QUEUE_CAP;
 	queue_init(&store->todo);
 	queue_init(&store->done);

@@ -1,9 +1,10 @@
 /*
  * sqlite.h - the store port filled with SQLite: one file, one worker thread, one process.
  *
- * Durability: WAL with synchronous=FULL. What was acknowledged has been synced to disk,
- * so it survives both a killed process and a power cut. Operations that queue up while
- * the worker commits share the next commit.
+ * Durability: WAL. What was acknowledged has been synced to disk (synchronous=FULL), so
+ * it survives both a killed process and a power cut; except documents of `boot_kind`,
+ * which survive a killed process only. Operations that queue up while the worker commits
+ * share the next commit.
  */
 #ifndef ABX_STORE_SQLITE_H
 #define ABX_STORE_SQLITE_H
@@ -25,6 +26,9 @@ typedef struct abx__store_sqlite_options {
 			       ABX_EEXHAUSTED */
 	size_t queue_cap;   /* operations waiting; 0: 65536. Past it they complete with
 			       ABX_EEXHAUSTED */
+	/* Documents of this kind tell of what ends with the machine's power (Pods): their
+	   writes do not wait for the disk. NULL: none. Outlives the store. */
+	const char *boot_kind;
 } abx__store_sqlite_options;
 
 /* Opens (or makes) the database, migrates it, takes the directory's lock and starts the

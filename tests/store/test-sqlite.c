@@ -23,6 +23,7 @@
 #include "suite-store.h"
 
 typedef struct fixture {
+	const char *boot_kind;
 	uv_loop_t loop;
 	char dir[64];
 	abx__store *store;
@@ -46,7 +47,9 @@ static void fixture_dir(fixture *f)
 
 static int try_open(fixture *f, uint64_t max_bytes, abx_error **reterr)
 {
-	abx__store_sqlite_options options = { .dir = f->dir, .max_bytes = max_bytes };
+	abx__store_sqlite_options options = { .dir = f->dir,
+					      .max_bytes = max_bytes,
+					      .boot_kind = f->boot_kind };
 
 	f->closed = false;
 	return abx__store_sqlite_open(&f->loop, &options, &f->store, reterr);
@@ -229,6 +232,7 @@ Test(store_sqlite, acknowledged_writes_survive_a_kill)
 		pid_t pid;
 
 		fixture_dir(&f);
+		f.boot_kind = round % 2 ? "Pod" : NULL; /* both ways to commit */
 		cr_assert_eq(pipe(fds), 0);
 		pid = fork();
 		if (pid == 0)
