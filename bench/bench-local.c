@@ -140,7 +140,7 @@ static void exec_true(const bench_rig *rig)
 	double p50, spawn, round_trip;
 	char figure[64], floor[64], ratio[32];
 
-	rig_wait_idle(rig, ENV_SAME, 1);
+	rig_wait_idle(rig, ENV_SAME, 100);
 	rig_create(rig, ENV_SAME, NULL, &sandbox);
 	for (int i = -20; i < COUNT; i++) {
 		double start = rig_now_ms();
@@ -222,7 +222,7 @@ static void files(const bench_rig *rig)
 {
 	sandbox_ref sandbox;
 
-	rig_wait_idle(rig, ENV_SAME, 1);
+	rig_wait_idle(rig, ENV_SAME, 100);
 	rig_create(rig, ENV_SAME, NULL, &sandbox);
 	one_file(rig, &sandbox, 1, "/mem/bench.bin", "write 1 GiB through the gateway",
 		 1);

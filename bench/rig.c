@@ -251,27 +251,49 @@ int rig_exec(const bench_rig *rig, const sandbox_ref *sandbox, const char *const
 	return exit_code;
 }
 
+static int number_at(json_object *object, const char *key)
+{
+	json_object *value;
+
+	return json_object_object_get_ex(object, key, &value) ? json_object_get_int(value)
+							      : 0;
+}
+
+/* Idle Pods that are ready: the ones that are not yet count as idle too (crds.md section
+ * 3). */
+static int ready_idle(json_object *pools)
+{
+	json_object *items, *status;
+	int sum = 0;
+
+	if (!json_object_object_get_ex(pools, "items", &items))
+		return 0;
+	for (size_t i = 0; i < json_object_array_length(items); i++)
+		if (json_object_object_get_ex(json_object_array_get_idx(items, i),
+					      "status", &status))
+			sum += number_at(status, "idleReplicas") -
+			       number_at(status, "unavailableIdleReplicas");
+	return sum;
+}
+
 void rig_wait_idle(const bench_rig *rig, const char *env, int count)
 {
 	double deadline = rig_now_ms() + 120000;
 	char path[256];
 
-	snprintf(path, sizeof(path), "/v1/envs/%s", env);
+	snprintf(path, sizeof(path), "/v1/envs/%s/sandboxpools", env);
 	for (;;) {
-		json_object *answer = NULL, *object, *status, *idle;
-		int have = 0;
+		json_object *answer = NULL;
+		int have;
 
 		if (rig_call(rig, "GET", path, NULL, &answer) != 200)
-			rig_die("env %s cannot be read", env);
-		if (json_object_object_get_ex(answer, "env", &object) &&
-		    json_object_object_get_ex(object, "status", &status) &&
-		    json_object_object_get_ex(status, "idleReplicas", &idle))
-			have = json_object_get_int(idle);
+			rig_die("the pools of env %s cannot be read", env);
+		have = ready_idle(answer);
 		json_object_put(answer);
 		if (have >= count)
 			return;
 		if (rig_now_ms() > deadline)
-			rig_die("env %s: %d of %d idle after two minutes", env, have,
+			rig_die("env %s: %d of %d ready after two minutes", env, have,
 				count);
 		usleep(50000);
 	}
