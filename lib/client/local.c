@@ -56,14 +56,13 @@ static int unavailable(const char *path, abx_error **reterr)
 
 static int spawn(const char *state_dir, pid_t *ret, abx_error **reterr)
 {
-	const char *program = getenv("AGENTBOX_DAEMON");
+	const char *named = getenv("AGENTBOX_DAEMON");
+	const char *program = named && *named ? named : "agentboxd";
 	char *argv[] = { (char *)"agentboxd",   (char *)"--supervise", (char *)"--daemon",
 			 (char *)"--state-dir", (char *)state_dir,     NULL };
 	posix_spawn_file_actions_t actions;
 	int error;
 
-	if (!program || !*program)
-		program = "agentboxd";
 	error = posix_spawn_file_actions_init(&actions);
 	if (error)
 		return abx__error_errno(reterr, ABX_EIO, error, "start %s", program);
@@ -71,7 +70,7 @@ static int spawn(const char *state_dir, pid_t *ret, abx_error **reterr)
 	posix_spawn_file_actions_addopen(&actions, 1, "/dev/null", O_WRONLY, 0);
 	error = posix_spawnp(ret, program, &actions, NULL, argv, environ);
 	posix_spawn_file_actions_destroy(&actions);
-	if (error == ENOENT)
+	if (error == ENOENT && program != named)
 		error = posix_spawn(ret, ABX_SBINDIR "/agentboxd", NULL, NULL, argv,
 				    environ);
 	if (!error)
