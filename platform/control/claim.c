@@ -1,27 +1,23 @@
 /*
- * claim.c - from a request to a sandbox: choose a pool, wait for an idle Pod, write the
- * claim on it, wait for the image, arm it, write that it runs, answer.
+ * claim.c - from a request to a sandbox: choose a pool (claim-choose.c), wait for an idle
+ * Pod, write the claim on it, wait for the image, arm it (claim-arm.c), write that it
+ * runs, answer.
  *
- * All memory a claim needs up to the write is found when it is asked for. From the write
- * on, whatever goes wrong releases the Pod. The answer follows the write of phase
- * "running": that is what a restarted server goes by.
+ * All memory a claim needs up to the write is found when it is asked for
+ * (claim-prepare.c). From the write on, whatever goes wrong releases the Pod. The answer
+ * follows the write of phase "running": that is what a restarted server goes by.
  */
+#include "control/claim.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-#include <strings.h>
 
-#include "base/buf.h"
 #include "base/error.h"
-#include "base/str.h"
 #include "control/fields.h"
-#include "control/internal.h"
-#include "control/route.h"
-#include "model/image-ref.h"
 
 #define CONFLICTS_MAX 8
 #define CONFLICT_WAIT_MS 1000
-#define ROUTE_POOLS_MAX 256
 
 static void on_claim_timer(abx__timer *timer);
 
@@ -48,298 +44,6 @@ void abx__claim_free(abx__claim *claim)
 	json_object_put(claim->managed_annotations);
 	abx__free(claim->image);
 	abx__free(claim);
-}
-
-/* --- choosing a pool --- */
-
-static int desired_of_others(const abx__env *env, const abx__pool *pool)
-{
-	int sum = 0;
-
-	for (const abx__pool *other = env->pools; other; other = other->next)
-		if (other != pool && other->config.group && pool->config.group &&
-		    strcasecmp(other->config.group, pool->config.group) == 0)
-			sum += other->config.replicas;
-	return sum;
-}
-
-static abx__route_pool route_view(const abx__env *env, const abx__pool *pool)
-{
-	const abx__scale_policy *policy = &pool->config.policy;
-
-	return (abx__route_pool){
-		.name = pool->config.name,
-		.priority = pool->config.priority,
-		.ready_idle = pool->ready_idle,
-		.waiting = pool->waiting,
-		.desired = pool->config.replicas,
-		.cap = abx__route_cap(pool->config.max,
-				      policy->enabled ? policy->max : ABX__NO_CAP,
-				      desired_of_others(env, pool)),
-		.saturated = abx__pool_saturated_until_ms(pool) != 0,
-	};
-}
-
-static bool is_in_group(const abx__pool *pool, const char *group)
-{
-	return !group ||
-	       (pool->config.group && strcasecmp(pool->config.group, group) == 0);
-}
-
-static int choose_in_env(const abx__env *env, const char *group, abx__pool **ret,
-			 abx_error **reterr)
-{
-	abx__route_pool views[ROUTE_POOLS_MAX];
-	abx__pool *pools[ROUTE_POOLS_MAX];
-	size_t count = 0;
-
-	for (abx__pool *pool = env->pools; pool && count < ROUTE_POOLS_MAX;
-	     pool = pool->next) {
-		if (!is_in_group(pool, group))
-			continue;
-		pools[count] = pool;
-		views[count++] = route_view(env, pool);
-	}
-	if (count == 0 && group)
-		return abx__error_set(reterr, ABX_EUNAVAILABLE,
-				      "env %s has no pool in scaling group %s",
-				      env->object.name, group);
-	if (count == 0) {
-		abx__error_set(reterr, ABX_EUNAVAILABLE,
-			       "env %s has no pool on this cluster", env->object.name);
-		abx__error_hint(reterr, "add one: abx create envs %s pools -f pool.json",
-				env->object.name);
-		return ABX_EUNAVAILABLE;
-	}
-	*ret = pools[count == 1 ? 0 : abx__route_pick(views, count)];
-	return ABX_OK;
-}
-
-static int check_owner(const abx__pool *pool, const abx__claim_request *request,
-		       abx_error **reterr)
-{
-	const char *team = pool->config.team;
-
-	if (request->admin || !team || !*team || abx__str_eq(team, request->team))
-		return ABX_OK;
-	return abx__error_set(reterr, ABX_EDENIED, "env %s belongs to another team",
-			      pool->env_name);
-}
-
-static int choose_pool(const abx__control *control, const abx__claim_request *request,
-		       abx__pool **ret, abx_error **reterr)
-{
-	const abx__env *env = abx__env_find(control, request->namespace_, request->name);
-	abx__pool *pool = NULL;
-	int r;
-
-	if (env) {
-		r = choose_in_env(env, request->scaling_group, &pool, reterr);
-		if (r < 0)
-			return r;
-	} else if (request->or_pool) {
-		pool = abx__pool_find(control, request->namespace_, request->name);
-		if (pool && pool->deleting)
-			pool = NULL;
-	}
-	if (!pool)
-		return abx__error_set(reterr, ABX_ENOTFOUND,
-				      "env %s does not exist in namespace %s",
-				      request->name, request->namespace_);
-	if (!env && !is_in_group(pool, request->scaling_group))
-		return abx__error_set(reterr, ABX_EUNAVAILABLE,
-				      "pool %s is not in scaling group %s", request->name,
-				      request->scaling_group);
-	*ret = pool;
-	return check_owner(pool, request, reterr);
-}
-
-/* --- preparing --- */
-
-static int check_image(const abx__pool *pool, const abx__claim_request *request,
-		       abx_error **reterr)
-{
-	const char *image = request->image ? request->image : pool->config.default_image;
-	int r = request->image ? abx__image_ref_check(request->image, reterr) : ABX_OK;
-
-	if (r < 0)
-		return r;
-	if (!pool->config.refuse_idle_image ||
-	    strcmp(image, pool->config.rest_image) != 0)
-		return ABX_OK;
-	abx__error_set(reterr, ABX_EINVAL,
-		       "image %s is the idle image of env %s: a sandbox may not run "
-		       "it",
-		       image, pool->env_name);
-	abx__error_hint(reterr,
-			"name another image, or set overrides.podCreationImagePolicy to "
-			"PoolDefaultImage");
-	return ABX_EINVAL;
-}
-
-static bool is_ours(const char *key)
-{
-	return abx__str_starts(key, ABX__KEY_PREFIX) ||
-	       abx__str_starts(key, "scheduling.navix.sh/") ||
-	       abx__str_starts(key, "agentbox.io/");
-}
-
-/* The caller's own keys go onto the Pod and are remembered, to be taken off again. */
-static int take_keys(const abx__map *own, abx__map *into, json_object **ret_keys,
-		     abx_error **reterr)
-{
-	json_object *keys;
-
-	if (!own || own->count == 0)
-		return ABX_OK;
-	keys = *ret_keys = json_object_new_array();
-	for (size_t i = 0; i < own->count; i++) {
-		const char *key = own->items[i].key;
-
-		if (is_ours(key))
-			return abx__error_set(reterr, ABX_EINVAL,
-					      "key %s is the platform's", key);
-		if (abx__map_set(into, key, own->items[i].value) < 0 ||
-		    json_object_array_add(keys, json_object_new_string(key)) < 0)
-			return abx__error_nomem(reterr);
-	}
-	return ABX_OK;
-}
-
-static json_object *map_json(const abx__map *map)
-{
-	json_object *obj = json_object_new_object();
-
-	for (size_t i = 0; obj && map && i < map->count; i++) {
-		if (abx__field_set_str(obj, map->items[i].key, map->items[i].value) < 0) {
-			json_object_put(obj);
-			return NULL;
-		}
-	}
-	return obj;
-}
-
-static int set_json(abx__map *annotations, const char *key, json_object *value)
-{
-	return value ? abx__map_set(annotations, key,
-				    json_object_to_json_string_ext(
-					    value, JSON_C_TO_STRING_PLAIN))
-		     : ABX_OK;
-}
-
-static int set_seconds(abx__map *annotations, const char *key, int64_t ms)
-{
-	char text[24];
-
-	snprintf(text, sizeof(text), "%" PRId64, (ms + 999) / 1000);
-	return abx__map_set(annotations, key, text);
-}
-
-static int prepare_annotations(abx__claim *claim, int64_t startup_ms)
-{
-	abx__sandbox *s = claim->sandbox;
-	abx__map *a = &claim->annotations;
-	json_object *metadata = s->rec.metadata.count ? map_json(&s->rec.metadata) : NULL;
-	int r = ABX_ENOMEM;
-
-	if ((metadata || s->rec.metadata.count == 0) &&
-	    abx__map_set(a, ABX__ANNOTATION_SANDBOX_ID, s->id) == ABX_OK &&
-	    set_json(a, ABX__ANNOTATION_METADATA, metadata) == ABX_OK &&
-	    set_json(a, ABX__ANNOTATION_MANAGED_LABELS, claim->managed_labels) ==
-		    ABX_OK &&
-	    set_json(a, ABX__ANNOTATION_MANAGED_ANNOTATIONS,
-		     claim->managed_annotations) == ABX_OK &&
-	    set_seconds(a, ABX__ANNOTATION_STARTUP_TIMEOUT, startup_ms) == ABX_OK &&
-	    (s->rec.idle_timeout_ms == 0 ||
-	     set_seconds(a, ABX__ANNOTATION_IDLE_TIMEOUT, s->rec.idle_timeout_ms) ==
-		     ABX_OK) &&
-	    (!claim->secure || abx__map_set(a, ABX__ANNOTATION_SECURE, "true") == ABX_OK))
-		r = ABX_OK;
-	json_object_put(metadata);
-	return r;
-}
-
-static int prepare_labels(abx__claim *claim)
-{
-	const abx__sandbox *s = claim->sandbox;
-	abx__map *l = &claim->labels;
-
-	if (abx__map_set(l, ABX__LABEL_SANDBOX_ID, s->id) < 0 ||
-	    abx__map_set(l, ABX__LABEL_PHASE, ABX__PHASE_STARTING) < 0 ||
-	    abx__map_set(l, ABX__LABEL_MANAGED_BY, ABX__MANAGED_BY_API) < 0 ||
-	    (s->team && abx__map_set(l, ABX__LABEL_TEAM, s->team) < 0) ||
-	    (s->user && abx__map_set(l, ABX__LABEL_USER, s->user) < 0))
-		return ABX_ENOMEM;
-	return ABX_OK;
-}
-
-static int fill_sandbox(abx__sandbox *s, const abx__pool *pool,
-			const abx__claim_request *request)
-{
-	const abx__pool_config *c = &pool->config;
-	const char *image = request->image ? request->image : c->default_image;
-
-	s->rec.namespace_ = s->namespace_ = abx__strdup(pool->namespace_);
-	s->rec.pool = s->pool_name = abx__strdup(c->name);
-	s->rec.env = s->env = abx__strdup(pool->env_name);
-	s->rec.template_ = s->template_ = abx__strdup(c->template_);
-	s->rec.image = s->image = abx__strdup(image);
-	s->rec.team = s->team = abx__strdup(request->team);
-	s->rec.user = s->user = abx__strdup(request->user);
-	s->rec.cpu_milli = c->cpu_milli;
-	s->rec.memory_bytes = c->memory_bytes;
-	s->rec.runtime_port = c->runtime_port;
-	s->rec.state = ABX__SANDBOX_STARTING;
-	s->rec.idle_timeout_ms =
-		request->idle_timeout_ms ? request->idle_timeout_ms : c->idle_timeout_ms;
-	if (s->rec.idle_timeout_ms == 0)
-		s->rec.idle_timeout_ms = request->idle_default_ms;
-	if (s->rec.idle_timeout_ms < 0)
-		s->rec.idle_timeout_ms = 0;
-	s->rec.idle_timeout_ms = (s->rec.idle_timeout_ms + 999) / 1000 * 1000;
-	if (!s->namespace_ || !s->pool_name || !s->env || !s->template_ || !s->image ||
-	    (request->team && !s->team) || (request->user && !s->user) ||
-	    (request->metadata && abx__map_copy(&s->rec.metadata, request->metadata) < 0))
-		return ABX_ENOMEM;
-	if (abx__id_sandbox(s->id) < 0)
-		return ABX_EIO;
-	return request->secure
-		       ? abx__sandbox_token(s->control, s->id, &s->rec.access_token)
-		       : ABX_OK;
-}
-
-static int prepare(abx__claim *claim, const abx__pool *pool,
-		   const abx__claim_request *request, int64_t startup_ms,
-		   abx_error **reterr)
-{
-	int r;
-
-	claim->sandbox = abx__sandbox_new(claim->control);
-	if (!claim->sandbox)
-		return abx__error_nomem(reterr);
-	claim->sandbox->claim = claim;
-	claim->secure = request->secure;
-	r = fill_sandbox(claim->sandbox, pool, request);
-	if (r == ABX_EIO)
-		return abx__error_set(reterr, r, "no random bytes for a sandbox id");
-	if (r < 0)
-		return abx__error_nomem(reterr);
-	if (request->image) {
-		claim->image = abx__strdup(request->image);
-		if (!claim->image)
-			return abx__error_nomem(reterr);
-	}
-	if (request->env_vars && abx__map_copy(&claim->env_vars, request->env_vars) < 0)
-		return abx__error_nomem(reterr);
-	r = take_keys(request->labels, &claim->labels, &claim->managed_labels, reterr);
-	if (r == ABX_OK)
-		r = take_keys(request->annotations, &claim->annotations,
-			      &claim->managed_annotations, reterr);
-	if (r < 0)
-		return r;
-	if (prepare_labels(claim) < 0 || prepare_annotations(claim, startup_ms) < 0)
-		return abx__error_nomem(reterr);
-	return ABX_OK;
 }
 
 /* --- the queue --- */
@@ -449,9 +153,9 @@ int abx__control_claim(abx__control *control, const abx__claim_request *request,
 	if (control->state != ABX__CONTROL_RUNNING)
 		return abx__error_set(reterr, ABX_EUNAVAILABLE,
 				      "the server is starting or stopping");
-	r = choose_pool(control, request, &pool, reterr);
+	r = abx__claim_choose(control, request, &pool, reterr);
 	if (r == ABX_OK)
-		r = check_image(pool, request, reterr);
+		r = abx__claim_check_image(pool, request, reterr);
 	if (r == ABX_OK)
 		r = admit(control, pool, request, reterr);
 	if (r < 0)
@@ -463,7 +167,7 @@ int abx__control_claim(abx__control *control, const abx__claim_request *request,
 	claim->done = done;
 	claim->userdata = userdata;
 	startup_ms = startup_ms_of(control, pool, request);
-	r = prepare(claim, pool, request, startup_ms, reterr);
+	r = abx__claim_prepare(claim, pool, request, startup_ms, reterr);
 	if (r == ABX_OK && abx__timers_reserve(&control->timers, &claim->timer,
 					       on_claim_timer, claim) < 0)
 		r = abx__error_nomem(reterr);
@@ -661,134 +365,9 @@ void abx__claim_pod_gone(abx__claim *claim)
 	abx__claim_fail(claim, ABX_EUNAVAILABLE, err, ABX__STOP_FAILED, "PodGone");
 }
 
-/* --- arming --- */
-
-static void wipe_body(abx__podrec *pod)
-{
-	if (pod->init_body)
-		abx__wipe(pod->init_body, pod->init_len);
-	abx__free(pod->init_body);
-	pod->init_body = NULL;
-}
-
-/* The token is hex and needs no escaping; it never enters a json_object, which could not
- * be wiped. */
-static int init_body(const abx__claim *claim, char **ret, size_t *ret_len)
-{
-	const abx__secret *token = claim->sandbox->rec.access_token;
-	json_object *vars = map_json(&claim->env_vars);
-	char stamp[ABX__RFC3339_SIZE];
-	abx__buf buf = ABX__BUF_INIT;
-	const char *text =
-		vars ? json_object_to_json_string_ext(vars, JSON_C_TO_STRING_PLAIN)
-		     : NULL;
-	int r = text ? ABX_OK : ABX_ENOMEM;
-
-	abx__rfc3339_format(abx__control_wall(claim->control), stamp);
-	/* Reserved at once, so that no half of it is left behind by a growing buffer. */
-	if (r == ABX_OK)
-		r = abx__buf_reserve(&buf, strlen(text) + 256);
-	if (r == ABX_OK)
-		r = abx__buf_addf(
-			&buf,
-			"{\"envVars\":%s,\"defaultUser\":\"user\",\"timestamp\":\"%s\"",
-			text, stamp);
-	if (r == ABX_OK && token)
-		r = abx__buf_addf(&buf, ",\"accessToken\":\"%s\"",
-				  abx__secret_reveal(token));
-	if (r == ABX_OK)
-		r = abx__buf_addc(&buf, '}');
-	json_object_put(vars);
-	if (r == ABX_OK) {
-		*ret_len = buf.len;
-		*ret = abx__buf_take(&buf);
-		r = *ret ? ABX_OK : ABX_ENOMEM;
-	} else if (buf.data) {
-		abx__wipe(buf.data, buf.len);
-	}
-	abx__buf_done(&buf);
-	return r;
-}
-
-static void start(abx__claim *claim);
-
-static void on_armed(void *userdata, int r, const abx_error *err)
-{
-	abx__podrec *pod = userdata;
-	abx__control *control = pod->control;
-	abx__claim *claim = pod->sandbox ? pod->sandbox->claim : NULL;
-	ABX_CLEANUP(abx__error_freep) abx_error *own = NULL;
-
-	pod->arming = false;
-	wipe_body(pod);
-	if (claim && claim->state == ABX__CLAIM_ARMING && !pod->want_release &&
-	    !pod->gone) {
-		if (r == ABX_OK) {
-			start(claim);
-		} else {
-			own = abx__error_copy(err);
-			abx__error_prefix(&own, "sandbox %s could not be armed",
-					  claim->sandbox->id);
-			abx__claim_fail(claim, r == ABX_EPROTO ? ABX_EUNAVAILABLE : r,
-					own, ABX__STOP_FAILED, "ArmFailed");
-		}
-	}
-	abx__pod_settle(pod);
-	abx__control_call_end(control);
-}
-
-static void arm(abx__claim *claim)
-{
-	abx__control *control = claim->control;
-	abx__podrec *pod = claim->sandbox->pod;
-	abx__runtime *runtime = control->config.runtime;
-	int64_t left = claim->startup_deadline_ms - abx__control_mono(control);
-
-	claim->state = ABX__CLAIM_ARMING;
-	if (init_body(claim, &pod->init_body, &pod->init_len) < 0) {
-		ABX_CLEANUP(abx__error_freep) abx_error *err = NULL;
-
-		abx__error_nomem(&err);
-		abx__claim_fail(claim, ABX_ENOMEM, err, ABX__STOP_FAILED, NULL);
-		return;
-	}
-	if (control->config.arm_timeout_ms > 0 && control->config.arm_timeout_ms < left)
-		left = control->config.arm_timeout_ms;
-	pod->arming = true;
-	abx__control_call_begin(control);
-	runtime->ops->arm(runtime, pod->namespace_, pod->name,
-			  claim->sandbox->rec.runtime_port, pod->init_body, pod->init_len,
-			  left > 1 ? (uint64_t)left : 1, on_armed, pod);
-}
-
-static void image_failed(abx__claim *claim)
-{
-	const abx__podrec *pod = claim->sandbox->pod;
-	ABX_CLEANUP(abx__error_freep) abx_error *err = NULL;
-	/* An image the caller chose is the caller's to correct. */
-	int code = claim->image ? ABX_EINVAL : ABX_EUNAVAILABLE;
-
-	abx__error_set(&err, code, "image %s does not run: %s%s%s", claim->sandbox->image,
-		       pod->reason, pod->message ? ": " : "",
-		       pod->message ? pod->message : "");
-	abx__claim_fail(claim, code, err, ABX__STOP_FAILED, pod->reason);
-}
-
-void abx__claim_pod_changed(abx__claim *claim)
-{
-	const abx__podrec *pod = claim->sandbox->pod;
-
-	if (claim->state != ABX__CLAIM_SWAPPING || !pod)
-		return;
-	if (pod->phase == ABX__POD_FAILED && pod->generation >= pod->target_generation)
-		image_failed(claim);
-	else if (abx__podrec_is_ready(pod))
-		arm(claim);
-}
-
 /* --- writing that it runs --- */
 
-static void start(abx__claim *claim)
+void abx__claim_start(abx__claim *claim)
 {
 	abx__sandbox *s = claim->sandbox;
 	abx__map labels = ABX__MAP_INIT, annotations = ABX__MAP_INIT;
