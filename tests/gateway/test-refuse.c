@@ -1,0 +1,185 @@
+/*
+ * What the gateway refuses, and in which words.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "fixture.h"
+
+Test(gateway_refuse, bodies_and_codes_are_the_contracts)
+{
+	static const struct {
+		const char *request, *status, *body;
+	} rows[] = {
+		{ "GET / HTTP/1.1\r\nHost: x\r\nE2b-Sandbox-Id: "
+		  "nope\r\nE2b-Sandbox-Port: 80\r\n\r\n",
+		  "502",
+		  "{\"sandboxId\":\"nope\",\"message\":\"The sandbox was not "
+		  "found\",\"code\":502}" },
+		{ "GET / HTTP/1.1\r\nHost: 49983-nope.x\r\n\r\n", "502",
+		  "{\"sandboxId\":\"nope\",\"message\":\"The sandbox was not "
+		  "found\",\"code\":502}" },
+		{ "GET /sandboxes/nope/80/ HTTP/1.1\r\nHost: x\r\n\r\n", "502",
+		  "{\"error\":\"The sandbox was not found\",\"sandboxId\":\"nope\","
+		  "\"message\":\"The sandbox was not found\",\"code\":502}" },
+		{ "GET / HTTP/1.1\r\nHost: 80-starting.x\r\n\r\n", "502",
+		  "{\"sandboxId\":\"starting\",\"message\":\"The sandbox is not "
+		  "running\",\"code\":502}" },
+		{ "GET / HTTP/1.1\r\nHost: 80-stopping.x\r\n\r\n", "502",
+		  "{\"sandboxId\":\"stopping\",\"message\":\"The sandbox is not "
+		  "running\",\"code\":502}" },
+		{ "GET / HTTP/1.1\r\nHost: x\r\nE2b-Sandbox-Id: abc\r\n\r\n", "400",
+		  "missing header" },
+		{ "GET / HTTP/1.1\r\nHost: x\r\nE2b-Sandbox-Id: a/b\r\nE2b-Sandbox-Port: "
+		  "80\r\n\r\n",
+		  "400", "Invalid sandbox ID" },
+		{ "GET / HTTP/1.1\r\nHost: 70000-abc.x\r\n\r\n", "400",
+		  "Invalid sandbox port" },
+		{ "GET / HTTP/1.1\r\nHost: x\r\nx-sandbox-id: abc\r\nx-sandbox-port: "
+		  "x\r\n\r\n",
+		  "400", "{\"error\":\"invalid sandbox port\"}" },
+		{ "POST /init?a=1 HTTP/1.1\r\nHost: 49983-abc.x\r\n\r\n", "404",
+		  "{\"message\":\"not found\",\"path\":\"/init\",\"code\":404}" },
+		{ "POST /x/%2e%2e/%69nit HTTP/1.1\r\nHost: 49983-nope.x\r\n\r\n", "404",
+		  "{\"message\":\"not "
+		  "found\",\"path\":\"/x/%2e%2e/%69nit\",\"code\":404}" },
+		{ "POST /%6 HTTP/1.1\r\nHost: 49983-abc.x\r\n\r\n", "400",
+		  "{\"sandboxId\":\"abc\",\"message\":\"The path's percent encoding is "
+		  "broken\",\"code\":400}" },
+	};
+	struct fixture f = { 0 };
+
+	fixture_start(&f);
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		char status[32];
+
+		abx__buf_clear(&f.w.got);
+		snprintf(status, sizeof(status), "HTTP/1.1 %s ", rows[i].status);
+		wire_say(&f.w, rows[i].request);
+		WIRE_UNTIL(&f.w, wire_got(&f.w, rows[i].body));
+		cr_assert(wire_got(&f.w, status), "row %zu: %s", i, f.w.got.data);
+	}
+	cr_assert_eq(f.served, 0);
+	cr_assert_eq(f.engine.connects, 0);
+	cr_assert_eq(f.table.touches, 0);
+	fixture_stop(&f);
+}
+
+Test(gateway_refuse, control_routes_are_free_on_other_ports)
+{
+	struct fixture f = { 0 };
+
+	fixture_start(&f);
+	wire_say(&f.w, "GET /init HTTP/1.1\r\n" USER "\r\n");
+	WIRE_UNTIL(&f.w, wire_got(&f.w, "hello"));
+	fixture_stop(&f);
+}
+
+Test(gateway_refuse, a_closed_port_is_502_after_five_tries_with_growing_waits)
+{
+	struct fixture f = { .opts.retry_ms = 20 };
+	int64_t begun;
+
+	fixture_start(&f);
+	f.engine.fail_code = ABX_EUNAVAILABLE;
+	begun = abx__mono_ms();
+	wire_say(&f.w, "GET / HTTP/1.1\r\nHost: 8000-abc.x\r\n\r\n");
+	WIRE_UNTIL(&f.w, wire_got(&f.w, "HTTP/1.1 502 "));
+	cr_assert(wire_got(&f.w, "{\"sandboxId\":\"abc\",\"message\":\"The sandbox is "
+				 "running but port is not "
+				 "open\",\"port\":8000,\"code\":502}"));
+	cr_assert_eq(f.engine.connects, 5);
+	cr_assert_geq(abx__mono_ms() - begun, 195);
+	fixture_stop(&f);
+}
+
+Test(gateway_refuse, a_port_that_opens_meanwhile_is_reached)
+{
+	struct fixture f = { 0 };
+
+	fixture_start(&f);
+	f.engine.fail_first = 3;
+	wire_say(&f.w, "GET / HTTP/1.1\r\n" USER "\r\n");
+	WIRE_UNTIL(&f.w, wire_got(&f.w, "hello"));
+	cr_assert_eq(f.engine.connects, 4);
+	fixture_stop(&f);
+}
+
+Test(gateway_refuse, other_failures_of_the_engine)
+{
+	static const struct {
+		int code;
+		const char *status, *message;
+	} rows[] = {
+		{ ABX_ENOTFOUND, "HTTP/1.1 502 ", "The sandbox was not found" },
+		{ ABX_EIO, "HTTP/1.1 502 ", "The sandbox could not be reached" },
+	};
+	struct fixture f = { 0 };
+
+	fixture_start(&f);
+	for (size_t i = 0; i < 2; i++) {
+		abx__buf_clear(&f.w.got);
+		f.engine.fail_code = rows[i].code;
+		wire_say(&f.w, "GET / HTTP/1.1\r\n" USER "\r\n");
+		WIRE_UNTIL(&f.w, wire_got(&f.w, rows[i].message));
+		cr_assert(wire_got(&f.w, rows[i].status));
+	}
+	cr_assert_eq(f.engine.connects, 2);
+	fixture_stop(&f);
+}
+
+Test(gateway_refuse,
+     a_connect_that_hangs_is_504_and_a_client_that_leaves_meanwhile_is_fine)
+{
+	struct fixture f = { .opts.connect_ms = 40 };
+
+	fixture_start(&f);
+	f.engine.silent = true;
+	wire_say(&f.w, "GET / HTTP/1.1\r\n" USER "\r\n");
+	WIRE_UNTIL(&f.w, wire_got(&f.w, "HTTP/1.1 504 "));
+	wire_say(&f.w, "GET / HTTP/1.1\r\n" USER "\r\n");
+	WIRE_UNTIL(&f.w, f.engine.connects == 2);
+	wire_close(&f.w);
+	WIRE_UNTIL(&f.w, f.table.ends == 2);
+	fixture_stop(&f);
+	cr_assert_eq(f.engine.pending, 0);
+}
+
+Test(gateway_refuse, an_answer_that_is_not_http_is_502)
+{
+	struct fixture f = { 0 };
+
+	fixture_start(&f);
+	fixture_go_raw(&f);
+	wire_say(&f.w, "GET / HTTP/1.1\r\n" USER "\r\n");
+	WIRE_UNTIL(&f.w, peer_has(&f, "\r\n\r\n"));
+	peer_say(&f, "SSH-2.0-OpenSSH\r\n\r\n");
+	WIRE_UNTIL(&f.w, wire_got(&f.w, "HTTP/1.1 502 "));
+	cr_assert(wire_got(&f.w, "The sandbox's answer on the port is broken"));
+	fixture_stop(&f);
+}
+
+static int check_key(void *userdata, const abx__http_req *req, const char *key,
+		     const abx__sandbox_rec *sandbox)
+{
+	(void)userdata;
+	(void)req;
+	(void)sandbox;
+	return key && strcmp(key, "good") == 0 ? ABX_OK : ABX_EUNAUTHENTICATED;
+}
+
+Test(gateway_refuse, keys_are_checked_when_asked_for_and_never_passed_on)
+{
+	struct fixture f = { .opts.check_key = check_key };
+
+	fixture_start(&f);
+	wire_say(&f.w, "GET / HTTP/1.1\r\n" USER "\r\n");
+	WIRE_UNTIL(&f.w, wire_got(&f.w, "HTTP/1.1 401 "));
+	abx__buf_clear(&f.w.got);
+	wire_say(&f.w, "GET / HTTP/1.1\r\nHost: 80-nope.x\r\nX-API-Key: bad\r\n\r\n");
+	WIRE_UNTIL(&f.w, wire_got(&f.w, "HTTP/1.1 401 "));
+	wire_say(&f.w, "GET / HTTP/1.1\r\n" USER "X-API-Key: good\r\n\r\n");
+	WIRE_UNTIL(&f.w, wire_got(&f.w, "hello"));
+	cr_assert_null(strstr(f.head, "good"));
+	fixture_stop(&f);
+}
