@@ -1,7 +1,6 @@
 /*
- * auth.c - credentials of a request. With a token set nothing passes without it;
- * signatures, which may stand in for it on files, are not supported yet, so a request
- * without the header is refused like one with a bad signature.
+ * auth.c - credentials of a request. With a token set nothing passes without it but what
+ * has a rule of its own: on files a signature may stand in for it.
  */
 #include "envd/auth.h"
 
@@ -9,6 +8,7 @@
 #include <strings.h>
 
 #include "base/alloc.h"
+#include "base/clock.h"
 #include "base/id.h"
 #include "base/secret.h"
 #include "base/str.h"
@@ -68,22 +68,19 @@ bool abx__auth_check_token(const struct abx__envd *envd, abx__http_req *req)
 	return false;
 }
 
-bool abx__auth_check_file_token(const struct abx__envd *envd, abx__http_req *req)
+bool abx__auth_check_file_token(const struct abx__envd *envd, abx__http_req *req,
+				const abx__signing *signing, const char *operation)
 {
-	ABX_CLEANUP(abx__freep) char *signature = NULL;
-	int found;
+	const char *header = abx__http_req_header(req, "X-Access-Token"), *problem;
 
 	if (!envd->token || has_token(envd, req))
 		return true;
-	if (abx__http_req_header(req, "X-Access-Token")) {
-		abx__answer_error(req, 401,
-				  "access token present in header but does not match");
-		return false;
-	}
-	found = abx__query_get(abx__http_req_query(req), "signature", &signature);
-	abx__answer_error(req, 401,
-			  found == 1
-				  ? "invalid signature: signed URLs are not supported yet"
-				  : "missing signature query parameter");
+	/* An empty header is none, as in the reference. */
+	problem = header && *header ? "access token present in header but does not match"
+				    : abx__signing_check(signing, envd->token, operation,
+							 abx__wall_ms() / 1000);
+	if (!problem)
+		return true;
+	abx__answer_error(req, 401, "%s", problem);
 	return false;
 }

@@ -7,6 +7,7 @@
 
 #include <stdbool.h>
 
+#include "envd/signing.h"
 #include "io/http-server.h"
 
 struct abx__envd;
@@ -16,7 +17,9 @@ struct abx__envd;
 int abx__auth_basic_user(const char *header, char **ret);
 /* Whether the request carries the token, or needs none. Answers 401 when not. */
 bool abx__auth_check_token(const struct abx__envd *envd, abx__http_req *req);
-/* The file endpoints' rule: header, or signature. */
-bool abx__auth_check_file_token(const struct abx__envd *envd, abx__http_req *req);
+/* The file endpoints' rule: the token's header, or a signature for `operation`. Answers
+   401 when there is neither. */
+bool abx__auth_check_file_token(const struct abx__envd *envd, abx__http_req *req,
+				const abx__signing *signing, const char *operation);
 
 #endif

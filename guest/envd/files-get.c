@@ -19,7 +19,6 @@
 #include "base/cleanup.h"
 #include "base/str.h"
 #include "envd/answer.h"
-#include "envd/auth.h"
 #include "envd/content.h"
 #include "envd/envd.h"
 #include "envd/files.h"
@@ -281,16 +280,19 @@ static bool refuses_identity(const abx__http_req *req)
 
 void abx__files_handle_get(struct abx__envd *envd, abx__http_req *req)
 {
+	ABX_CLEANUP(abx__signing_done) abx__signing query = { 0 };
 	ABX_CLEANUP(abx__user_done) abx__user user = { 0 };
-	ABX_CLEANUP(abx__freep) char *given = NULL;
 	ABX_CLEANUP(abx__freep) char *path = NULL;
 	ABX_CLEANUP(abx__error_freep) abx_error *err = NULL;
+	const char *name;
 
-	if (!abx__auth_check_file_token(envd, req) ||
-	    !abx__files_find_user(envd, req, &user) || !abx__files_read_path(req, &given))
+	if (!abx__files_authorize(envd, req, ABX__SIGNING_READ, &query))
 		return;
-	if (abx__path_resolve(given ? given : "", &user, envd->default_workdir, &path,
-			      &err) < 0)
+	name = abx__files_username(envd, req, query.username);
+	if (!name || !abx__files_find_user(envd, req, name, &user))
+		return;
+	if (abx__path_resolve(query.path ? query.path : "", &user, envd->default_workdir,
+			      &path, &err) < 0)
 		abx__answer_error(req, 400, "%s", abx_error_message(err));
 	else if (refuses_identity(req))
 		abx__answer_error(req, 406, "identity is the only encoding supported");

@@ -14,7 +14,6 @@
 #include "base/cleanup.h"
 #include "base/str.h"
 #include "envd/answer.h"
-#include "envd/auth.h"
 #include "envd/envd.h"
 #include "envd/files.h"
 #include "envd/path.h"
@@ -189,20 +188,24 @@ static bool type_is(const char *type, const char *want)
 }
 
 /* What cannot be honoured yet is refused, so that nobody believes it was. */
-static bool check_features(abx__http_req *req)
+static bool check_encoding(abx__http_req *req)
 {
-	const char *encoding = abx__http_req_header(req, "Content-Encoding"), *name,
-		   *value;
+	const char *encoding = abx__http_req_header(req, "Content-Encoding");
+	bool gzip = encoding && strcasecmp(encoding, "gzip") == 0;
 
-	if (encoding && *encoding && strcasecmp(encoding, "identity") != 0) {
-		bool gzip = strcasecmp(encoding, "gzip") == 0;
+	if (!encoding || !*encoding || strcasecmp(encoding, "identity") == 0)
+		return true;
+	abx__answer_error(req, gzip ? 501 : 400,
+			  gzip ? "gzip request bodies are not supported yet"
+			       : "unsupported content encoding: %.64s",
+			  encoding);
+	return false;
+}
 
-		abx__answer_error(req, gzip ? 501 : 400,
-				  gzip ? "gzip request bodies are not supported yet"
-				       : "unsupported content encoding: %.64s",
-				  encoding);
-		return false;
-	}
+static bool check_metadata(abx__http_req *req)
+{
+	const char *name, *value;
+
 	for (size_t i = 0; abx__http_req_header_at(req, i, &name, &value); i++)
 		if (strncasecmp(name, "X-Metadata-", 11) == 0) {
 			abx__answer_error(req, 501, "file metadata is not supported yet");
@@ -254,18 +257,22 @@ static void start(abx__http_req *req, abx__user *user, const char *workdir, char
 
 void abx__files_handle_post(struct abx__envd *envd, abx__http_req *req)
 {
+	ABX_CLEANUP(abx__signing_done) abx__signing query = { 0 };
 	ABX_CLEANUP(abx__user_done) abx__user user = { 0 };
-	ABX_CLEANUP(abx__freep) char *given = NULL;
 	ABX_CLEANUP(abx__error_freep) abx_error *err = NULL;
-	const char *type = abx__http_req_header(req, "Content-Type");
+	const char *type = abx__http_req_header(req, "Content-Type"), *name;
 	char *path = NULL;
 
-	if (!abx__auth_check_file_token(envd, req) ||
-	    !abx__files_find_user(envd, req, &user) || !check_features(req) ||
-	    !abx__files_read_path(req, &given) || !check_type(req, type, given))
+	if (!abx__files_authorize(envd, req, ABX__SIGNING_WRITE, &query))
 		return;
-	if (given && *given &&
-	    abx__path_resolve(given, &user, envd->default_workdir, &path, &err) < 0) {
+	name = abx__files_username(envd, req, query.username);
+	if (!name || !check_encoding(req) ||
+	    !abx__files_find_user(envd, req, name, &user) || !check_metadata(req) ||
+	    !check_type(req, type, query.path))
+		return;
+	if (query.path && *query.path &&
+	    abx__path_resolve(query.path, &user, envd->default_workdir, &path, &err) <
+		    0) {
 		abx__answer_error(req, 400, "%s", abx_error_message(err));
 		return;
 	}

@@ -7,6 +7,7 @@
 
 #include <stdbool.h>
 
+#include "envd/signing.h"
 #include "envd/users.h"
 #include "io/http-server.h"
 
@@ -15,10 +16,15 @@ struct abx__envd;
 void abx__files_handle_get(struct abx__envd *envd, abx__http_req *req);
 void abx__files_handle_post(struct abx__envd *envd, abx__http_req *req);
 
-/* The user a request names, or the default one. Answers 400 or 401 when there is none. */
-bool abx__files_find_user(struct abx__envd *envd, abx__http_req *req, abx__user *ret);
-/* The `path` parameter, decoded; NULL in *ret when there is none. Answers 400 when it is
- * broken. */
-bool abx__files_read_path(abx__http_req *req, char **ret);
+/* Reads the query and checks token or signature; answers 400 or 401 when that fails. Give
+ *ret back in either case. */
+bool abx__files_authorize(struct abx__envd *envd, abx__http_req *req,
+			  const char *operation, abx__signing *ret);
+/* The name a request gives, or the default; borrowed. Answers 400 when there is none. */
+const char *abx__files_username(struct abx__envd *envd, abx__http_req *req,
+				const char *given);
+/* Answers 401 when there is no such account. */
+bool abx__files_find_user(struct abx__envd *envd, abx__http_req *req, const char *name,
+			  abx__user *ret);
 
 #endif

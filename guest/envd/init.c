@@ -187,7 +187,6 @@ static void answer_ok(struct abx__envd *envd, abx__http_req *req)
 {
 	envd->is_initialized = true;
 	abx__http_res_header(req, "Cache-Control", "no-store");
-	abx__http_res_header(req, "X-Envd-Version", ABX__ENVD_VERSION);
 	abx__http_res_send(req, 204, NULL, NULL, 0);
 }
 
@@ -244,5 +243,7 @@ static void on_body(abx__http_req *req, int r, const char *data, size_t len,
 
 void abx__init_handle(struct abx__envd *envd, abx__http_req *req)
 {
+	/* On refusals too: the platform reads it off whatever it gets. */
+	abx__http_res_header(req, "X-Envd-Version", ABX__ENVD_VERSION);
 	abx__http_req_read_all(req, MAX_BODY_BYTES, on_body, envd);
 }
