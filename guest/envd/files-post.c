@@ -16,6 +16,7 @@
 #include "envd/answer.h"
 #include "envd/envd.h"
 #include "envd/files.h"
+#include "envd/metadata.h"
 #include "envd/path.h"
 #include "envd/upload.h"
 
@@ -202,16 +203,20 @@ static bool check_encoding(abx__http_req *req)
 	return false;
 }
 
-static bool check_metadata(abx__http_req *req)
+static bool read_metadata(abx__http_req *req, abx__map *metadata)
 {
+	ABX_CLEANUP(abx__error_freep) abx_error *err = NULL;
 	const char *name, *value;
+	int r = ABX_OK;
 
-	for (size_t i = 0; abx__http_req_header_at(req, i, &name, &value); i++)
-		if (strncasecmp(name, "X-Metadata-", 11) == 0) {
-			abx__answer_error(req, 501, "file metadata is not supported yet");
-			return false;
-		}
-	return true;
+	for (size_t i = 0; r >= 0 && abx__http_req_header_at(req, i, &name, &value); i++)
+		r = abx__metadata_add_header(metadata, name, value, &err);
+	if (r >= 0)
+		r = abx__metadata_check(metadata, &err);
+	if (r < 0)
+		abx__answer_error(req, r == ABX_EINVAL ? 400 : 500, "%s",
+				  abx_error_message(err));
+	return r >= 0;
 }
 
 static bool check_type(abx__http_req *req, const char *type, const char *given)
@@ -229,9 +234,9 @@ static bool check_type(abx__http_req *req, const char *type, const char *given)
 	return false;
 }
 
-/* Takes `user` and `path` over. */
+/* Takes `user`, `path` and `metadata` over. */
 static void start(abx__http_req *req, abx__user *user, const char *workdir, char *path,
-		  const char *type)
+		  abx__map *metadata, const char *type)
 {
 	ABX_CLEANUP(abx__error_freep) abx_error *err = NULL;
 	struct post *post = abx__calloc(1, sizeof(*post));
@@ -249,6 +254,8 @@ static void start(abx__http_req *req, abx__user *user, const char *workdir, char
 		free_post(post);
 		return;
 	}
+	post->upload.metadata = *metadata;
+	*metadata = (abx__map){ 0 };
 	post->req = req;
 	post->work.data = post;
 	abx__http_req_on_closed(req, on_closed, post);
@@ -259,6 +266,7 @@ void abx__files_handle_post(struct abx__envd *envd, abx__http_req *req)
 {
 	ABX_CLEANUP(abx__signing_done) abx__signing query = { 0 };
 	ABX_CLEANUP(abx__user_done) abx__user user = { 0 };
+	ABX_CLEANUP(abx__map_done) abx__map metadata = ABX__MAP_INIT;
 	ABX_CLEANUP(abx__error_freep) abx_error *err = NULL;
 	const char *type = abx__http_req_header(req, "Content-Type"), *name;
 	char *path = NULL;
@@ -267,8 +275,8 @@ void abx__files_handle_post(struct abx__envd *envd, abx__http_req *req)
 		return;
 	name = abx__files_username(envd, req, query.username);
 	if (!name || !check_encoding(req) ||
-	    !abx__files_find_user(envd, req, name, &user) || !check_metadata(req) ||
-	    !check_type(req, type, query.path))
+	    !abx__files_find_user(envd, req, name, &user) ||
+	    !read_metadata(req, &metadata) || !check_type(req, type, query.path))
 		return;
 	if (query.path && *query.path &&
 	    abx__path_resolve(query.path, &user, envd->default_workdir, &path, &err) <
@@ -276,5 +284,5 @@ void abx__files_handle_post(struct abx__envd *envd, abx__http_req *req)
 		abx__answer_error(req, 400, "%s", abx_error_message(err));
 		return;
 	}
-	start(req, &user, envd->default_workdir, path, type);
+	start(req, &user, envd->default_workdir, path, &metadata, type);
 }

@@ -13,6 +13,7 @@
 #include "base/buf.h"
 #include "base/cleanup.h"
 #include "base/str.h"
+#include "envd/metadata.h"
 #include "envd/path.h"
 #include "io/proto-json.h"
 
@@ -103,6 +104,35 @@ static int fill_link(Filesystem__EntryInfo *entry, int dirfd, const char *name,
 	return 0;
 }
 
+static int add_metadata(Filesystem__EntryInfo *entry, const char *key, const char *value)
+{
+	Filesystem__EntryInfo__MetadataEntry *item = abx__malloc(sizeof(*item));
+
+	if (!item)
+		return -ENOMEM;
+	filesystem__entry_info__metadata_entry__init(item);
+	entry->metadata[entry->n_metadata++] = item;
+	item->key = abx__strdup(key);
+	item->value = abx__strdup(value);
+	return item->key && item->value ? 0 : -ENOMEM;
+}
+
+/* Only files and directories can carry it; a link shows what it leads to. */
+static int fill_metadata(Filesystem__EntryInfo *entry, const char *path)
+{
+	abx__map metadata = ABX__MAP_INIT;
+	int r = abx__metadata_read(path, &metadata);
+
+	if (r == 0 && metadata.count) {
+		entry->metadata = abx__calloc(metadata.count, sizeof(*entry->metadata));
+		r = entry->metadata ? 0 : -ENOMEM;
+	}
+	for (size_t i = 0; r == 0 && i < metadata.count; i++)
+		r = add_metadata(entry, metadata.items[i].key, metadata.items[i].value);
+	abx__map_done(&metadata);
+	return r < 0 ? -ENOMEM : 0;
+}
+
 static int fill(Filesystem__EntryInfo *entry, const struct stat *st, int dirfd,
 		const char *name, const char *path, abx__users *users)
 {
@@ -124,7 +154,11 @@ static int fill(Filesystem__EntryInfo *entry, const struct stat *st, int dirfd,
 	google__protobuf__timestamp__init(entry->modified_time);
 	entry->modified_time->seconds = st->st_mtim.tv_sec;
 	entry->modified_time->nanos = (int32_t)st->st_mtim.tv_nsec;
-	return S_ISLNK(st->st_mode) ? fill_link(entry, dirfd, name, path) : 0;
+	if (S_ISLNK(st->st_mode) && fill_link(entry, dirfd, name, path) < 0)
+		return -ENOMEM;
+	return entry->type == FILESYSTEM__FILE_TYPE__FILE_TYPE_UNSPECIFIED
+		       ? 0
+		       : fill_metadata(entry, path);
 }
 
 int abx__fs_entry_in(int dirfd, const char *name, const char *path, abx__users *users,

@@ -16,6 +16,7 @@
 #include "base/alloc.h"
 #include "base/cleanup.h"
 #include "base/str.h"
+#include "envd/metadata.h"
 #include "envd/path.h"
 
 /* Full disks get a code of their own, as they have an HTTP status of their own. */
@@ -147,6 +148,23 @@ int abx__save_write(abx__save *save, const void *data, size_t len, abx_error **r
 
 /* ---- commit ---- */
 
+/* `is_new`: the file has none yet. */
+static int write_metadata(const abx__save *save, int fd, bool is_new, abx_error **reterr)
+{
+	int r;
+
+	if (is_new && (!save->metadata || save->metadata->count == 0))
+		return ABX_OK;
+	r = abx__metadata_write(fd, save->metadata);
+	if (r == -ENOSPC || r == -EDQUOT)
+		return abx__error_set(reterr, ABX_EEXHAUSTED,
+				      "not enough space for file metadata: %s",
+				      save->path);
+	if (r < 0 && r != -ENOTSUP)
+		return fail(save, "writing the metadata of", -r, reterr);
+	return ABX_OK;
+}
+
 /* Gives the unnamed file the name `to`. */
 static int link_fd(int fd, const char *to)
 {
@@ -178,7 +196,17 @@ static int copy_over(abx__save *save, abx_error **reterr)
 		if (n == 0)
 			return fail(save, "writing", EIO, reterr);
 	}
-	return ABX_OK;
+	return write_metadata(save, out, false, reterr);
+}
+
+/* Devices and pipes carry none. */
+static int commit_direct(abx__save *save, abx_error **reterr)
+{
+	struct stat st;
+
+	if (fstat(save->fd, &st) < 0 || !S_ISREG(st.st_mode))
+		return ABX_OK;
+	return write_metadata(save, save->fd, false, reterr);
 }
 
 /* False when it has to be copied after all (a mount of its own, a name that cannot be
@@ -226,10 +254,15 @@ static int appear(abx__save *save, abx_error **reterr)
 
 int abx__save_commit(abx__save *save, abx_error **reterr)
 {
+	int r;
+
 	if (save->is_direct)
-		return ABX_OK;
+		return commit_direct(save, reterr);
 	if (fchown(save->fd, save->uid, save->gid) < 0)
 		return fail(save, "changing the owner of", errno, reterr);
+	r = write_metadata(save, save->fd, true, reterr);
+	if (r < 0)
+		return r;
 	if (!save->has_target)
 		return appear(save, reterr);
 	if (save->written >= ABX__SAVE_RENAME_BYTES && save->target.st_nlink == 1 &&

@@ -6,7 +6,8 @@
  * A new file appears by linking. An existing one keeps its inode, mode and links: small
  * content, or content of a file with several names, is copied into it; content of 8 MiB
  * and more replaces it by rename. Devices, pipes and dangling links are written directly.
- * All of it blocks: for a worker.
+ * The file's user metadata becomes what `metadata` says; a file system that keeps none is
+ * no error. All of it blocks: for a worker.
  */
 #ifndef ABX_ENVD_SAVE_H
 #define ABX_ENVD_SAVE_H
@@ -17,6 +18,7 @@
 #include <sys/stat.h>
 
 #include "base/error.h"
+#include "base/map.h"
 
 #define ABX__SAVE_RENAME_BYTES ((uint64_t)8 << 20)
 
@@ -30,6 +32,7 @@ typedef struct abx__save {
 	uid_t uid;
 	gid_t gid;
 	uint64_t written;
+	const abx__map *metadata; /* set between open and commit; borrowed; NULL: none */
 } abx__save;
 
 #define ABX__SAVE_INIT   \

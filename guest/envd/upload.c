@@ -7,6 +7,7 @@
 
 #include "base/alloc.h"
 #include "base/str.h"
+#include "envd/metadata.h"
 #include "envd/path.h"
 #include "io/json.h"
 
@@ -80,6 +81,7 @@ static int begin_file(abx__upload *upload, char *path)
 	upload->is_saving = true;
 	r = abx__save_open(&upload->save, path, upload->user.uid, upload->user.gid,
 			   &upload->err);
+	upload->save.metadata = &upload->metadata;
 	return r < 0 ? fail_save(upload, r) : ABX_OK;
 }
 
@@ -202,13 +204,31 @@ void abx__upload_finish(abx__upload *upload)
 	}
 }
 
-static json_object *describe(const char *path)
+/* What was kept, not what was sent: some file systems keep none. */
+static int add_metadata(json_object *obj, const char *path)
+{
+	abx__map kept = ABX__MAP_INIT;
+	json_object *set = NULL;
+	int r = abx__metadata_read(path, &kept);
+
+	if (r >= 0 && kept.count) {
+		set = json_object_new_object();
+		r = set ? abx__json_set_take(obj, "metadata", set) : ABX_ENOMEM;
+	}
+	for (size_t i = 0; r >= 0 && i < kept.count; i++)
+		r = abx__json_set_str(set, kept.items[i].key, kept.items[i].value);
+	abx__map_done(&kept);
+	return r;
+}
+
+static json_object *describe(const char *path, bool has_metadata)
 {
 	json_object *obj = json_object_new_object();
 
 	if (obj && (abx__json_set_str(obj, "path", path) < 0 ||
 		    abx__json_set_str(obj, "name", abx__path_base(path)) < 0 ||
-		    abx__json_set_str(obj, "type", "file") < 0)) {
+		    abx__json_set_str(obj, "type", "file") < 0 ||
+		    (has_metadata && add_metadata(obj, path) < 0))) {
 		json_object_put(obj);
 		return NULL;
 	}
@@ -220,7 +240,8 @@ json_object *abx__upload_answer(const abx__upload *upload)
 	json_object *list = json_object_new_array();
 
 	for (size_t i = 0; list && i < upload->count; i++) {
-		json_object *file = describe(upload->paths[i]);
+		json_object *file =
+			describe(upload->paths[i], upload->metadata.count > 0);
 
 		if (!file || abx__json_push_take(list, file) < 0) {
 			json_object_put(list);
@@ -240,6 +261,7 @@ void abx__upload_done(abx__upload *upload)
 	abx__free(upload->paths);
 	abx__free(upload->path);
 	abx__free(upload->workdir);
+	abx__map_done(&upload->metadata);
 	abx__user_done(&upload->user);
 	abx_error_free(upload->err);
 }

@@ -17,8 +17,9 @@
 typedef struct abx__upload {
 	abx__user user;
 	char *workdir;
-	char *path;     /* of the query, resolved; NULL: each part's file name */
-	int64_t length; /* of the body; -1: not known */
+	char *path;        /* of the query, resolved; NULL: each part's file name */
+	int64_t length;    /* of the body; -1: not known */
+	abx__map metadata; /* of every file; filled after init */
 	bool is_multipart;
 	abx__multipart parser;
 	abx__save save;
@@ -38,7 +39,7 @@ int abx__upload_init(abx__upload *upload, abx__user *user, const char *workdir,
  */
 void abx__upload_feed(abx__upload *upload, const char *data, size_t len);
 void abx__upload_finish(abx__upload *upload);
-/* [{"path","name","type":"file"}]; NULL when out of memory. */
+/* [{"path","name","type":"file","metadata"?}]; NULL when out of memory. */
 json_object *abx__upload_answer(const abx__upload *upload);
 void abx__upload_done(abx__upload *upload);
 

@@ -180,8 +180,6 @@ Test(envd_files, upload_errors_are_exact_and_change_nothing)
 	       "gzip");
 	expect(request("POST", "f", OCTETS "Content-Encoding: br\r\n", "x", 1), 400,
 	       "br");
-	expect(request("POST", "f", OCTETS "X-Metadata-a: b\r\n", "x", 1), 501,
-	       "metadata");
 	expect(request("POST", "", OCTETS, "x", 1), 400, dir);
 	expect(request("POST", "f/below", OCTETS, "x", 1), 400, "path is a file");
 	expect(envd_child_request(&child, "POST", "/files", OCTETS, "x", 1), 400,
