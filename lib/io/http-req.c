@@ -1,5 +1,5 @@
 /*
- * http-req.c - the request side of the server: bytes become heads, bodies and raw
+ * http-req.c - the request side of an HTTP/1.1 link: bytes become heads, bodies and raw
  * streams, one exchange after the other. step() is the whole state machine; see
  * http-server-priv.h for the rules.
  */
@@ -9,12 +9,6 @@
 #include "base/alloc.h"
 #include "io/http-server-priv.h"
 
-/* What a step may take. */
-struct cursor {
-	const char *data;
-	size_t len;
-};
-
 static void advance(struct cursor *in, size_t n)
 {
 	in->data += n;
@@ -23,30 +17,13 @@ static void advance(struct cursor *in, size_t n)
 
 /* ---- the exchange's begin and end ---- */
 
-void abx__http_req_done(abx__http_req *req)
-{
-	abx__http_link *link = req->link;
-
-	abx__http_head_done(&req->head);
-	abx__buf_done(&req->fields);
-	abx__buf_done(&req->all.buf);
-	memset(req, 0, sizeof(*req));
-	req->link = link;
-}
-
 static void start_exchange(abx__http_link *link, size_t ahead)
 {
 	abx__http_req *req = &link->req;
 
-	if (req->head.chunked)
-		abx__http_body_init(&req->body, ABX__HTTP_CHUNKED, 0);
-	else if (req->head.content_length > 0)
-		abx__http_body_init(&req->body, ABX__HTTP_LENGTH,
-				    (uint64_t)req->head.content_length);
-	else
-		abx__http_body_init(&req->body, ABX__HTTP_NO_BODY, 0);
-	req->expect_pending = req->head.expect_continue && !req->body.done;
+	abx__http_req_frame(req);
 	req->live = true;
+	link->is_used = true;
 	link->state = LINK_EXCHANGE;
 	link->deadline = 0;
 	link->ahead = ahead;
@@ -111,6 +88,24 @@ static void finish_exchange(abx__http_link *link, struct cursor *in)
 
 /* ---- steps: true means "again" ---- */
 
+void abx__http_link_switch(abx__http_link *link)
+{
+	link->protocol = link->server->opts.http2;
+	link->state = LINK_OTHER;
+	link->deadline = 0;
+	if (link->protocol->start(link) < 0)
+		abx__http_link_abort(link);
+}
+
+/* What a client of HTTP/2 says first, up to its blank line (RFC 9113 section 3.4). */
+static bool is_preface(const abx__http_link *link, const char *data, size_t len)
+{
+	static const char preface[] = "PRI * HTTP/2.0\r\n\r\n";
+
+	return link->server->opts.http2 && !link->is_used && len == sizeof(preface) - 1 &&
+	       memcmp(data, preface, len) == 0;
+}
+
 static bool step_head(abx__http_link *link, struct cursor *in)
 {
 	const abx__http_server_options *opts = &link->server->opts;
@@ -135,6 +130,10 @@ static bool step_head(abx__http_link *link, struct cursor *in)
 		return false;
 	}
 	link->scanned = 0;
+	if (is_preface(link, in->data, n)) {
+		abx__http_link_switch(link);
+		return true;
+	}
 	r = abx__http_head_parse_request(&link->req.head, in->data, n, &status, &why);
 	advance(in, n);
 	if (r == ABX_EPROTO)
@@ -148,13 +147,8 @@ static bool step_head(abx__http_link *link, struct cursor *in)
 
 static void tell_body(abx__http_req *req, const char *data, size_t len, int r)
 {
-	if (!data) {
-		req->body_told = true;
-		if (r < 0)
-			req->close = true;
-	}
 	req->link->deadline = 0; /* the wait starts over as the frame ends */
-	req->on_body(req, data, len, r, req->body_userdata);
+	abx__http_req_tell(req, data, len, r);
 }
 
 static bool step_body(abx__http_link *link, struct cursor *in)
@@ -164,7 +158,7 @@ static bool step_body(abx__http_link *link, struct cursor *in)
 	size_t len = in->len;
 	ssize_t n;
 
-	if (!req->on_body || req->paused || req->body_told)
+	if (!abx__http_req_wants_body(req))
 		return false;
 	if (req->all.r < 0 || req->body.done) {
 		tell_body(req, NULL, 0, req->all.r);
@@ -187,16 +181,6 @@ static bool step_body(abx__http_link *link, struct cursor *in)
 	return true;
 }
 
-static bool step_drain(abx__http_req *req)
-{
-	if (!req->drain_due || !req->drain ||
-	    abx__http_link_queued(req->link) > req->drain_low)
-		return false;
-	req->drain_due = false;
-	req->drain(req, req->drain_userdata);
-	return true;
-}
-
 static bool step_exchange(abx__http_link *link, struct cursor *in)
 {
 	abx__http_req *req = &link->req;
@@ -212,7 +196,7 @@ static bool step_exchange(abx__http_link *link, struct cursor *in)
 		finish_exchange(link, in);
 		return true;
 	}
-	return step_drain(req) || step_body(link, in);
+	return abx__http_req_drain(req) || step_body(link, in);
 }
 
 static bool raw_is_over(const abx__http_link *link)
@@ -244,11 +228,11 @@ static bool step_raw(abx__http_link *link, struct cursor *in)
 		abx__http_link_abort(link);
 		return false;
 	}
-	if (step_drain(req))
+	if (abx__http_req_drain(req))
 		return true;
 	if (!req->on_body && req->res == RES_ENDED)
 		advance(in, in->len); /* nobody will ever read it */
-	if (!req->on_body || req->paused || req->body_told)
+	if (!abx__http_req_wants_body(req))
 		return false;
 	if (len == 0 && !link->eof)
 		return false;
@@ -281,6 +265,8 @@ static bool step(abx__http_link *link, struct cursor *in)
 		return step_exchange(link, in);
 	case LINK_RAW:
 		return step_raw(link, in);
+	case LINK_OTHER:
+		return link->protocol->step(link, in);
 	case LINK_DISCARD:
 		return step_discard(link, in);
 	case LINK_LINGER:
@@ -288,6 +274,7 @@ static bool step(abx__http_link *link, struct cursor *in)
 		if (link->lingered > LINGER_MOST || link->out.broken)
 			abx__http_link_abort(link);
 		break;
+	case LINK_HANDSHAKE:
 	case LINK_CLOSING:
 		break;
 	}
@@ -297,11 +284,6 @@ static bool step(abx__http_link *link, struct cursor *in)
 
 /* ---- frames ---- */
 
-static bool wants_body(const abx__http_req *req)
-{
-	return req->on_body && !req->paused && !req->body_told;
-}
-
 static bool wants_read(const abx__http_link *link)
 {
 	const abx__http_req *req = &link->req;
@@ -309,6 +291,9 @@ static bool wants_read(const abx__http_link *link)
 	if (link->eof)
 		return false;
 	switch (link->state) {
+	case LINK_OTHER:
+		return link->protocol->wants_read(link);
+	case LINK_HANDSHAKE:
 	case LINK_HEAD:
 	case LINK_DISCARD:
 	case LINK_LINGER:
@@ -317,9 +302,10 @@ static bool wants_read(const abx__http_link *link)
 		/* With the body taken, reading on shows when the peer goes. */
 		if (req->body.done)
 			return link->in.len < PIPELINE_MOST;
-		return wants_body(req);
+		return abx__http_req_wants_body(req);
 	case LINK_RAW:
-		return wants_body(req) || (!req->on_body && req->res == RES_ENDED);
+		return abx__http_req_wants_body(req) ||
+		       (!req->on_body && req->res == RES_ENDED);
 	case LINK_CLOSING:
 		break;
 	}
@@ -330,7 +316,7 @@ static void alloc_cb(uv_handle_t *handle, size_t suggested, uv_buf_t *buf)
 {
 	abx__http_link *link = (abx__http_link *)handle;
 	abx__http_server *server = link->server;
-	bool bulk = link->state == LINK_RAW ||
+	bool bulk = link->state == LINK_RAW || link->state == LINK_OTHER ||
 		    (link->state == LINK_EXCHANGE && !link->req.body.done &&
 		     (link->req.body.framing == ABX__HTTP_CHUNKED ||
 		      link->req.body.left > READ_SMALL));
@@ -352,8 +338,12 @@ static void read_cb(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
 	abx__http_link *link = (abx__http_link *)stream;
 	abx__http_server *server = link->server;
 
-	if (n > 0)
+	if (n > 0 && link->tls)
+		abx__http_link_feed_wire(link, buf->base, (size_t)n);
+	else if (n > 0)
 		abx__http_link_feed(link, buf->base, (size_t)n);
+	else if (n == UV_EOF && link->tls)
+		abx__http_link_wire_ended(link);
 	else if (n == UV_EOF)
 		abx__http_link_peer_ended(link);
 	else if (n < 0)
@@ -383,7 +373,10 @@ static void leave(abx__http_link *link)
 		return;
 	abx__http_link_flush(link);
 	if (link->state == LINK_EXCHANGE) {
-		if (!wants_body(&link->req) || link->req.body.done)
+		/* With the answer begun both sides are streams, which may rest as long
+		 * as they like. */
+		if (!abx__http_req_wants_body(&link->req) || link->req.body.done ||
+		    link->req.res != RES_NONE)
 			link->deadline = 0;
 		else if (link->deadline == 0)
 			abx__http_link_set_deadline(link,
@@ -434,7 +427,9 @@ static void tell_gone(abx__http_link *link)
 	abx__http_req *req = &link->req;
 
 	link->depth++;
-	if (req->live && wants_body(req))
+	if (link->state == LINK_OTHER)
+		link->protocol->gone(link);
+	else if (req->live && abx__http_req_wants_body(req))
 		tell_body(req, NULL, 0, ABX_EIO);
 	link->depth--;
 }
@@ -447,7 +442,7 @@ void abx__http_link_peer_ended(abx__http_link *link)
 		abx__http_link_run(link);
 		return;
 	}
-	if (link->state == LINK_EXCHANGE)
+	if (link->state == LINK_EXCHANGE || link->state == LINK_OTHER)
 		tell_gone(link);
 	abx__http_link_abort(link);
 }
@@ -456,183 +451,4 @@ void abx__http_link_peer_failed(abx__http_link *link)
 {
 	tell_gone(link);
 	abx__http_link_abort(link);
-}
-
-/* ---- the handler's side ---- */
-
-const char *abx__http_req_method(const abx__http_req *req)
-{
-	return req->head.method;
-}
-
-const char *abx__http_req_target(const abx__http_req *req)
-{
-	return req->head.target;
-}
-
-const char *abx__http_req_path(const abx__http_req *req)
-{
-	return req->head.path;
-}
-
-const char *abx__http_req_query(const abx__http_req *req)
-{
-	return req->head.query;
-}
-
-const char *abx__http_req_header(const abx__http_req *req, const char *name)
-{
-	return abx__http_head_get(&req->head, name);
-}
-
-bool abx__http_req_header_at(const abx__http_req *req, size_t index,
-			     const char **ret_name, const char **ret_value)
-{
-	if (index >= req->head.count)
-		return false;
-	*ret_name = req->head.fields[index].name;
-	*ret_value = req->head.fields[index].value;
-	return true;
-}
-
-bool abx__http_req_header_has(const abx__http_req *req, const char *name,
-			      const char *token)
-{
-	return abx__http_head_has_token(&req->head, name, token);
-}
-
-bool abx__http_req_has_body(const abx__http_req *req)
-{
-	return req->body.framing != ABX__HTTP_NO_BODY;
-}
-
-int64_t abx__http_req_content_length(const abx__http_req *req)
-{
-	if (req->head.chunked)
-		return -1;
-	return req->head.content_length > 0 ? req->head.content_length : 0;
-}
-
-bool abx__http_req_is_buffered(const abx__http_req *req)
-{
-	return req->link->ahead > 0 || req->link->in.len > 0;
-}
-
-bool abx__http_req_is_upgrade(const abx__http_req *req)
-{
-	return req->head.upgrade;
-}
-
-bool abx__http_req_is_unix(const abx__http_req *req)
-{
-	return req->link->is_unix;
-}
-
-uv_loop_t *abx__http_req_loop(const abx__http_req *req)
-{
-	return req->link->server->opts.loop;
-}
-
-void abx__http_req_set_userdata(abx__http_req *req, void *userdata)
-{
-	req->userdata = userdata;
-}
-
-void *abx__http_req_userdata(const abx__http_req *req)
-{
-	return req->userdata;
-}
-
-void abx__http_req_on_closed(abx__http_req *req,
-			     void (*closed)(abx__http_req *req, bool answered,
-					    void *userdata),
-			     void *userdata)
-{
-	req->closed = closed;
-	req->closed_userdata = userdata;
-}
-
-void abx__http_req_read(abx__http_req *req, abx__http_body_fn on_body, void *userdata)
-{
-	req->on_body = on_body;
-	req->body_userdata = userdata;
-	if (req->expect_pending) {
-		req->expect_pending = false;
-		if (req->res == RES_NONE && req->link->state == LINK_EXCHANGE)
-			abx__http_res_continue(req);
-	}
-	abx__http_link_kick(req->link);
-}
-
-void abx__http_req_pause(abx__http_req *req)
-{
-	if (req->paused)
-		return;
-	req->paused = true;
-	abx__http_link_kick(req->link);
-}
-
-void abx__http_req_resume(abx__http_req *req)
-{
-	if (!req->paused)
-		return;
-	req->paused = false;
-	abx__http_link_kick(req->link);
-}
-
-static void collect(abx__http_req *req, const char *data, size_t len, int r,
-		    void *userdata)
-{
-	(void)userdata;
-	if (!data) {
-		req->all.done(req, r, r < 0 ? NULL : abx__buf_str(&req->all.buf),
-			      r < 0 ? 0 : req->all.buf.len, req->all.userdata);
-		abx__buf_done(&req->all.buf);
-		return;
-	}
-	if (len > req->all.max - req->all.buf.len)
-		req->all.r = ABX_ETOOBIG;
-	else
-		req->all.r = abx__buf_add(&req->all.buf, data, len);
-}
-
-void abx__http_req_read_all(abx__http_req *req, size_t max,
-			    void (*done)(abx__http_req *req, int r, const char *data,
-					 size_t len, void *userdata),
-			    void *userdata)
-{
-	int64_t length = abx__http_req_content_length(req);
-
-	req->all.max = max;
-	req->all.done = done;
-	req->all.userdata = userdata;
-	req->all.buf.cap = max + 1;
-	if (length >= 0 && (uint64_t)length > max) {
-		/* Refused before a byte is asked for: no 100 (Continue), the connection
-		 * ends with the answer. */
-		req->all.r = ABX_ETOOBIG;
-		req->on_body = collect;
-		req->body_userdata = NULL;
-		abx__http_link_kick(req->link);
-		return;
-	}
-	if (length > 0 && length <= (int64_t)DISCARD_MOST)
-		req->all.r = abx__buf_reserve(&req->all.buf, (size_t)length);
-	abx__http_req_read(req, collect, NULL);
-}
-
-int abx__http_req_hijack(abx__http_req *req)
-{
-	abx__http_link *link = req->link;
-
-	if (link->state != LINK_EXCHANGE)
-		return ABX_EIO;
-	if (req->res != RES_NONE)
-		return ABX_ESTATE;
-	link->state = LINK_RAW;
-	link->deadline = 0;
-	req->res = RES_BEGUN;
-	req->kind = RES_RAW;
-	abx__http_link_kick(link);
-	return ABX_OK;
 }

@@ -1,6 +1,6 @@
 /*
- * http-res.c - the answer side of the server: heads and framing. How bytes reach the
- * kernel is outq.c's.
+ * http-res.c - the answer side of the server: what handlers may call when, and
+ * HTTP/1.1's heads and framing. How bytes reach the kernel is outq.c's.
  */
 #include <http_parser.h>
 #include <stdio.h>
@@ -26,9 +26,14 @@ static void after_write(abx__http_link *link)
 {
 	if (uv_stream_get_write_queue_size(&link->io.stream) > 0)
 		abx__http_link_write_queued(link);
-	if (link->req.drain && abx__http_link_queued(link) > link->req.drain_low)
-		link->req.drain_due = true;
+	abx__http_res_note_queue(&link->req);
 	abx__http_link_kick(link);
+}
+
+void abx__http_res_note_queue(abx__http_req *req)
+{
+	if (req->drain && req->ops->queued(req) > req->drain_low)
+		req->drain_due = true;
 }
 
 void abx__http_link_flush(abx__http_link *link)
@@ -56,6 +61,7 @@ void abx__http_link_shut(abx__http_link *link)
 	if (link->shut || is_dead(link))
 		return;
 	link->shut = true;
+	abx__outq_end(&link->out);
 	link->shutdown.data = link;
 	if (uv_shutdown(&link->shutdown, &link->io.stream, shutdown_cb) < 0) {
 		link->out.broken = true;
@@ -92,14 +98,9 @@ void abx__http_link_refuse(abx__http_link *link, int status, const char *why)
 	abx__http_link_set_deadline(link, LINGER_MS);
 }
 
-int abx__http_res_continue(abx__http_req *req)
-{
-	return abx__outq_put(&req->link->out, "HTTP/1.1 100 Continue\r\n\r\n");
-}
-
 int abx__http_res_header(abx__http_req *req, const char *name, const char *value)
 {
-	if (is_dead(req->link))
+	if (req->ops->is_dead(req))
 		return ABX_EIO;
 	if (req->res != RES_NONE)
 		return ABX_ESTATE;
@@ -121,24 +122,30 @@ int abx__http_res_header(abx__http_req *req, const char *name, const char *value
 
 int abx__http_res_interim(abx__http_req *req, int status)
 {
-	abx__http_link *link = req->link;
 	int r;
 
-	if (is_dead(link))
+	if (req->ops->is_dead(req))
 		return ABX_EIO;
 	if (req->res != RES_NONE || status < 100 || status > 199 || status == 101)
 		return req->res != RES_NONE ? ABX_ESTATE : ABX_EINVAL;
-	if (req->head.minor >
-	    0) { /* RFC 9110 section 15.2: never to an HTTP/1.0 client */
-		r = abx__outq_put(&link->out, "HTTP/1.1 %d %s\r\n%s\r\n", status,
-				  reason_of(status), abx__buf_str(&req->fields));
-		if (r < 0)
-			return r;
-	}
+	/* RFC 9110 section 15.2: never to an HTTP/1.0 client */
+	r = req->head.minor > 0 ? req->ops->interim(req, status) : ABX_OK;
+	if (r < 0)
+		return r;
 	abx__buf_clear(&req->fields);
 	req->has_date = false;
-	abx__http_link_flush(link);
 	return ABX_OK;
+}
+
+static int http1_interim(abx__http_req *req, int status)
+{
+	int r = abx__outq_put(&req->link->out, "HTTP/1.1 %d %s\r\n%s\r\n", status,
+			      reason_of(status),
+			      status == 100 ? "" : abx__buf_str(&req->fields));
+
+	if (r == ABX_OK && status != 100)
+		abx__http_link_flush(req->link);
+	return r;
 }
 
 /* A body nobody asked for that is too long to skip costs the connection. */
@@ -166,8 +173,6 @@ static int put_head(abx__http_req *req, int status, int64_t length,
 	bool keep;
 	int r;
 
-	req->kind = kind_for(req, status, length);
-	req->left = length;
 	if (req->kind == RES_UNTIL_CLOSE || req->link->server->closing ||
 	    is_unread_dear(req))
 		req->close = true;
@@ -192,13 +197,23 @@ static int put_head(abx__http_req *req, int status, int64_t length,
 	return r == ABX_OK ? abx__buf_adds(out, "\r\n") : r;
 }
 
-static int begin(abx__http_req *req, int status, int64_t length, const char *content_type)
+static int http1_begin(abx__http_req *req, int status, int64_t length,
+		       const char *content_type)
 {
 	abx__http_link *link = req->link;
 	size_t before = link->out.pending.len;
+	int r = put_head(req, status, length, content_type);
+
+	if (r < 0)
+		link->out.pending.len = before;
+	return r;
+}
+
+static int begin(abx__http_req *req, int status, int64_t length, const char *content_type)
+{
 	int r;
 
-	if (is_dead(link))
+	if (req->ops->is_dead(req))
 		return ABX_EIO;
 	if (req->res != RES_NONE)
 		return ABX_ESTATE;
@@ -206,11 +221,11 @@ static int begin(abx__http_req *req, int status, int64_t length, const char *con
 		return ABX_EINVAL;
 	if (content_type && !abx__http_value_is_valid(content_type))
 		return ABX_EINVAL;
-	r = put_head(req, status, length, content_type);
-	if (r < 0) {
-		link->out.pending.len = before;
+	req->kind = kind_for(req, status, length);
+	req->left = length;
+	r = req->ops->begin(req, status, length, content_type);
+	if (r < 0)
 		return r;
-	}
 	abx__buf_done(&req->fields);
 	req->res = RES_BEGUN;
 	return ABX_OK;
@@ -222,18 +237,23 @@ int abx__http_res_begin(abx__http_req *req, int status, int64_t length)
 
 	r = begin(req, status, length < 0 ? -1 : length, NULL);
 	if (r == ABX_OK)
-		abx__http_link_kick(req->link);
+		req->ops->kick(req);
 	return r;
 }
 
-static int finish(abx__http_req *req)
+static void http1_ended(abx__http_req *req)
 {
-	req->res = RES_ENDED;
 	/* Outside a frame the bytes need not wait for the loop's turn; what follows from
 	 * the end does. */
 	if (req->link->depth == 0)
 		abx__http_link_flush(req->link);
 	abx__http_link_kick(req->link);
+}
+
+static int finish(abx__http_req *req)
+{
+	req->res = RES_ENDED;
+	req->ops->ended(req);
 	return ABX_OK;
 }
 
@@ -246,7 +266,8 @@ int abx__http_res_send(abx__http_req *req, int status, const char *content_type,
 	if (r < 0)
 		return r;
 	if (req->kind == RES_LENGTH && len > 0) {
-		r = abx__outq_write(&req->link->out, data, len, "");
+		req->left = 0;
+		r = req->ops->write(req, data, len);
 		if (r < 0) {
 			abx__http_res_abort(req);
 			return r;
@@ -258,7 +279,7 @@ int abx__http_res_send(abx__http_req *req, int status, const char *content_type,
 /* Checks and counts a piece; 0: nothing of it is sent (HEAD and the like), 1: send it. */
 static int admit(abx__http_req *req, size_t len)
 {
-	if (is_dead(req->link))
+	if (req->ops->is_dead(req))
 		return ABX_EIO;
 	if (req->res != RES_BEGUN)
 		return ABX_ESTATE;
@@ -280,15 +301,11 @@ static int put_chunk_head(abx__http_req *req, size_t len, const char **ret_tail)
 					: ABX_OK;
 }
 
-int abx__http_res_write(abx__http_req *req, const void *data, size_t len)
+static int http1_write(abx__http_req *req, const void *data, size_t len)
 {
 	const char *tail;
-	int r;
+	int r = put_chunk_head(req, len, &tail);
 
-	r = admit(req, len);
-	if (r <= 0)
-		return r;
-	r = put_chunk_head(req, len, &tail);
 	if (r == ABX_OK)
 		r = abx__outq_write(&req->link->out, data, len, tail);
 	if (r < 0)
@@ -297,30 +314,48 @@ int abx__http_res_write(abx__http_req *req, const void *data, size_t len)
 	return r;
 }
 
-int abx__http_res_write_ref(abx__http_req *req, const void *data, size_t len,
-			    void (*done)(void *userdata), void *userdata)
+int abx__http_res_write(abx__http_req *req, const void *data, size_t len)
+{
+	int r = admit(req, len);
+
+	return r <= 0 ? r : req->ops->write(req, data, len);
+}
+
+static int http1_write_ref(abx__http_req *req, const void *data, size_t len,
+			   void (*done)(void *userdata), void *userdata)
 {
 	const char *tail = "";
-	int r, sends;
+	int r = len > 0 ? put_chunk_head(req, len, &tail) : ABX_OK;
 
-	sends = admit(req, len);
-	if (sends < 0)
-		return sends;
-	r = sends ? put_chunk_head(req, len, &tail) : ABX_OK;
 	if (r == ABX_OK)
-		r = abx__outq_write_ref(&req->link->out, data, sends ? len : 0, tail,
-					done, userdata);
+		r = abx__outq_write_ref(&req->link->out, data, len, tail, done, userdata);
 	if (r < 0)
 		req->link->out.broken = true;
 	after_write(req->link);
 	return r;
 }
 
+int abx__http_res_write_ref(abx__http_req *req, const void *data, size_t len,
+			    void (*done)(void *userdata), void *userdata)
+{
+	int sends = admit(req, len);
+
+	if (sends < 0)
+		return sends;
+	return req->ops->write_ref(req, data, sends ? len : 0, done, userdata);
+}
+
+static int http1_end(abx__http_req *req)
+{
+	return req->kind == RES_CHUNKED ? abx__outq_put(&req->link->out, "0\r\n\r\n")
+					: ABX_OK;
+}
+
 int abx__http_res_end(abx__http_req *req)
 {
-	int r = ABX_OK;
+	int r;
 
-	if (is_dead(req->link))
+	if (req->ops->is_dead(req))
 		return ABX_EIO;
 	if (req->res != RES_BEGUN)
 		return ABX_ESTATE;
@@ -328,8 +363,7 @@ int abx__http_res_end(abx__http_req *req)
 		abx__http_res_abort(req);
 		return ABX_ESTATE;
 	}
-	if (req->kind == RES_CHUNKED)
-		r = abx__outq_put(&req->link->out, "0\r\n\r\n");
+	r = req->ops->end(req);
 	if (r < 0) {
 		abx__http_res_abort(req);
 		return r;
@@ -339,7 +373,7 @@ int abx__http_res_end(abx__http_req *req)
 
 void abx__http_res_abort(abx__http_req *req)
 {
-	abx__http_link_abort(req->link);
+	req->ops->abort(req);
 }
 
 bool abx__http_res_begun(const abx__http_req *req)
@@ -349,7 +383,7 @@ bool abx__http_res_begun(const abx__http_req *req)
 
 size_t abx__http_res_queued(const abx__http_req *req)
 {
-	return abx__http_link_queued(req->link);
+	return req->ops->queued(req);
 }
 
 void abx__http_res_on_drain(abx__http_req *req, size_t low,
@@ -360,5 +394,70 @@ void abx__http_res_on_drain(abx__http_req *req, size_t low,
 	req->drain_low = low;
 	req->drain_userdata = userdata;
 	req->drain_due = drain != NULL;
+	req->ops->kick(req);
+}
+
+/* ---- upgrades ---- */
+
+int abx__http_req_hijack(abx__http_req *req)
+{
+	return req->ops->hijack(req);
+}
+
+static int http1_hijack(abx__http_req *req)
+{
+	abx__http_link *link = req->link;
+
+	if (link->state != LINK_EXCHANGE)
+		return ABX_EIO;
+	if (req->res != RES_NONE)
+		return ABX_ESTATE;
+	link->state = LINK_RAW;
+	link->deadline = 0;
+	req->res = RES_BEGUN;
+	req->kind = RES_RAW;
+	abx__http_link_kick(link);
+	return ABX_OK;
+}
+
+/* ---- HTTP/1.1 ---- */
+
+static bool http1_is_dead(const abx__http_req *req)
+{
+	return is_dead(req->link);
+}
+
+static void http1_kick(abx__http_req *req)
+{
 	abx__http_link_kick(req->link);
 }
+
+static size_t http1_queued(const abx__http_req *req)
+{
+	return abx__http_link_queued(req->link);
+}
+
+static bool http1_is_buffered(const abx__http_req *req)
+{
+	return req->link->ahead > 0 || req->link->in.len > 0;
+}
+
+static void http1_abort(abx__http_req *req)
+{
+	abx__http_link_abort(req->link);
+}
+
+const abx__http_req_ops abx__http1_ops = {
+	.is_dead = http1_is_dead,
+	.kick = http1_kick,
+	.queued = http1_queued,
+	.is_buffered = http1_is_buffered,
+	.interim = http1_interim,
+	.begin = http1_begin,
+	.write = http1_write,
+	.write_ref = http1_write_ref,
+	.end = http1_end,
+	.ended = http1_ended,
+	.hijack = http1_hijack,
+	.abort = http1_abort,
+};

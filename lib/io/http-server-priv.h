@@ -1,10 +1,12 @@
 /*
  * http-server-priv.h - what http-server.c (listening, connections, deadlines), http-req.c
- * (the request, reading) and http-res.c (the answer, writing) share. Nobody else includes
- * it.
+ * (HTTP/1.1's side of reading), http-exchange.c (the request as handlers see it),
+ * http-res.c (the answer), http-secure.c (TLS below) and http2*.c share. Nobody else
+ * includes it.
  *
- * A link is one accepted connection with the one exchange it is at. Rules that keep it
- * simple:
+ * A link is one accepted connection with the one exchange it is at; under HTTP/2 the
+ * exchanges are its streams', and the link's own stays unused. A handler's calls reach
+ * their exchange through req->ops. Rules that keep it simple:
  *
  * - Frames. Every entry from the loop, and every stretch in which handlers run, raises
  * `depth`. What an exchange's end brings about (its `closed`, the next request) happens
@@ -25,6 +27,7 @@
 #include "io/http-head.h"
 #include "io/http-server.h"
 #include "io/outq.h"
+#include "io/tls.h"
 
 #define READ_SMALL ((size_t)16 << 10) /* heads and short bodies */
 /* Bytes of later requests kept while one is answered. */
@@ -35,9 +38,11 @@
 #define LINGER_MOST ((uint64_t)16 << 20)
 
 enum link_state {
-	LINK_HEAD, /* between requests, or collecting a head */
+	LINK_HANDSHAKE, /* TLS's; nothing of HTTP yet */
+	LINK_HEAD,      /* between requests, or collecting a head */
 	LINK_EXCHANGE,
 	LINK_RAW,     /* hijacked */
+	LINK_OTHER,   /* link->protocol's: HTTP/2 */
 	LINK_DISCARD, /* answered; the rest of a short body is skipped */
 	LINK_LINGER,  /* answered, sending side shut; reading on so that the answer
 			 is not lost in a reset */
@@ -49,8 +54,50 @@ enum res_kind { RES_NO_BODY, RES_LENGTH, RES_CHUNKED, RES_UNTIL_CLOSE, RES_RAW }
 
 typedef struct abx__http_link abx__http_link;
 
+/* What a step may take. */
+struct cursor {
+	const char *data;
+	size_t len;
+};
+
+/* How an exchange's answer and body travel: HTTP/1.1 (http-res.c) or a stream of HTTP/2
+ * (http2-stream.c). What holds for both is checked before these are called. */
+typedef struct abx__http_req_ops {
+	bool (*is_dead)(const abx__http_req *req);
+	void (*kick)(abx__http_req *req); /* runs it soon */
+	size_t (*queued)(const abx__http_req *req);
+	bool (*is_buffered)(const abx__http_req *req);
+	/* Heads are made from req->fields; `begin` finds req->kind and req->left set. */
+	int (*interim)(abx__http_req *req, int status);
+	int (*begin)(abx__http_req *req, int status, int64_t length,
+		     const char *content_type);
+	int (*write)(abx__http_req *req, const void *data, size_t len);
+	/* `len` may be 0. */
+	int (*write_ref)(abx__http_req *req, const void *data, size_t len,
+			 void (*done)(void *userdata), void *userdata);
+	int (*end)(abx__http_req *req);    /* what frames the end */
+	void (*ended)(abx__http_req *req); /* req->res is RES_ENDED now */
+	int (*hijack)(abx__http_req *req);
+	void (*abort)(abx__http_req *req);
+} abx__http_req_ops;
+
+/* What may take a whole link over (http2.c). `step` is as in http-req.c: true means
+ * "again". */
+struct abx__http_protocol {
+	int (*start)(abx__http_link *link); /* ABX_ENOMEM */
+	bool (*step)(abx__http_link *link, struct cursor *in);
+	bool (*wants_read)(const abx__http_link *link);
+	/* The peer has gone: tell the bodies that are being read. `closed` follows. */
+	void (*gone)(abx__http_link *link);
+	/* Looks at deadlines of its own; loop time of the next one, 0: none. */
+	uint64_t (*look)(abx__http_link *link, uint64_t now);
+	void (*leave)(abx__http_link *link); /* the link is being closed, in good order */
+	void (*free)(abx__http_link *link);  /* runs `closed` of what lives */
+};
+
 struct abx__http_req {
 	abx__http_link *link;
+	const abx__http_req_ops *ops;
 	abx__http_head head;
 	bool live; /* between on_request and `closed` */
 	void *userdata;
@@ -99,9 +146,11 @@ struct abx__http_link {
 	bool kicked;
 	bool is_unix;
 	bool is_reading;
-	bool is_bulk; /* counts in server->bulk */
-	bool eof;     /* LINK_RAW: the peer has ended its side */
-	bool shut;    /* our side is shut down, or about to be */
+	bool is_bulk;      /* counts in server->bulk */
+	bool is_used;      /* a request came */
+	bool in_handshake; /* counts in server->handshakes */
+	bool eof;          /* LINK_RAW: the peer has ended its side */
+	bool shut;         /* our side is shut down, or about to be */
 	bool shut_done;
 	abx__buf in;    /* read and not yet taken */
 	size_t ahead;   /* while on_request runs: bytes behind the head */
@@ -112,6 +161,9 @@ struct abx__http_link {
 	size_t write_left;
 	uint64_t lingered;
 	uv_shutdown_t shutdown;
+	abx__tls *tls;                      /* NULL: plain */
+	const abx__http_protocol *protocol; /* NULL: HTTP/1.1 */
+	void *session;                      /* the protocol's */
 	abx__http_req req;
 };
 
@@ -136,8 +188,10 @@ struct abx__http_server {
 	struct listener *listeners;
 	abx__http_link *links;
 	unsigned link_count;
-	unsigned bulk; /* links that read into the large buffer */
+	unsigned bulk;       /* links that read into the large buffer */
+	unsigned handshakes; /* links that are not through it */
 	char *read_small, *read_large;
+	char *plain;    /* what TLS has opened, for one frame */
 	uv_idle_t idle; /* runs kicked links */
 	uv_timer_t sweep;
 	uint64_t sweep_at; /* 0: the timer sleeps */
@@ -164,13 +218,33 @@ void abx__http_link_feed(abx__http_link *link, const char *data, size_t len);
 void abx__http_link_run(abx__http_link *link);
 void abx__http_link_peer_ended(abx__http_link *link);
 void abx__http_link_peer_failed(abx__http_link *link);
+/* Hands the link to its server's other protocol. */
+void abx__http_link_switch(abx__http_link *link);
+
+/* http-exchange.c */
 void abx__http_req_done(abx__http_req *req);
+/* The body's framing, from the head. */
+void abx__http_req_frame(abx__http_req *req);
+bool abx__http_req_wants_body(const abx__http_req *req);
+void abx__http_req_tell(abx__http_req *req, const char *data, size_t len, int r);
+/* Runs `drain` when it is due; true: it ran. */
+bool abx__http_req_drain(abx__http_req *req);
 
 /* http-res.c */
+extern const abx__http_req_ops abx__http1_ops;
 void abx__http_link_flush(abx__http_link *link);
 size_t abx__http_link_queued(const abx__http_link *link);
 void abx__http_link_refuse(abx__http_link *link, int status, const char *why);
 void abx__http_link_shut(abx__http_link *link);
-int abx__http_res_continue(abx__http_req *req);
+/* The queue has grown: `drain` is due when it has fallen again. */
+void abx__http_res_note_queue(abx__http_req *req);
+
+/* http-secure.c */
+#define ABX__HTTP_PLAIN_BYTES ((size_t)64 << 10)
+int abx__http_link_secure(abx__http_link *link); /* ABX_ENOMEM */
+void abx__http_link_feed_wire(abx__http_link *link, const char *data, size_t len);
+void abx__http_link_unsecure(abx__http_link *link);
+/* The wire has ended: did the peer say so before? */
+void abx__http_link_wire_ended(abx__http_link *link);
 
 #endif

@@ -30,6 +30,7 @@ static void maybe_free(abx__http_server *server)
 		return;
 	abx__free(server->read_small);
 	abx__free(server->read_large);
+	abx__free(server->plain);
 	abx__free(server);
 	if (closed)
 		closed(userdata);
@@ -134,9 +135,15 @@ static void expire(abx__http_link *link)
 		abx__http_link_abort(link);
 }
 
+static uint64_t earlier(uint64_t a, uint64_t b)
+{
+	return a == 0 || (b != 0 && b < a) ? b : a;
+}
+
 /* When this link next needs a look; 0: never. */
 static uint64_t look_at(abx__http_link *link, uint64_t now)
 {
+	uint64_t own = 0;
 	uint64_t stall_ms = link->server->opts.idle_timeout_ms;
 	size_t left = uv_stream_get_write_queue_size(&link->io.stream);
 
@@ -144,6 +151,10 @@ static uint64_t look_at(abx__http_link *link, uint64_t now)
 		link->deadline = 0;
 		expire(link);
 	}
+	if (link->state == LINK_CLOSING)
+		return 0;
+	if (link->state == LINK_OTHER)
+		own = link->protocol->look(link, now);
 	if (link->state == LINK_CLOSING)
 		return 0;
 	if (link->write_since && left != link->write_left) {
@@ -154,11 +165,9 @@ static uint64_t look_at(abx__http_link *link, uint64_t now)
 		abx__http_link_peer_failed(link);
 		return 0;
 	}
-	if (!link->write_since)
-		return link->deadline;
-	if (!link->deadline || link->write_since + stall_ms < link->deadline)
-		return link->write_since + stall_ms;
-	return link->deadline;
+	if (link->write_since)
+		own = earlier(own, link->write_since + stall_ms);
+	return earlier(own, link->deadline);
 }
 
 static void connection_cb(uv_stream_t *stream, int status);
@@ -181,8 +190,7 @@ static void sweep_cb(uv_timer_t *timer)
 
 		following = link->next;
 		at = look_at(link, now);
-		if (at && (!next || at < next))
-			next = at;
+		next = earlier(next, at);
 	}
 	if (next)
 		wake_sweep(server, next);
@@ -196,9 +204,12 @@ static void link_closed(uv_handle_t *handle)
 	abx__http_server *server = link->server;
 	abx__http_req *req = &link->req;
 
+	if (link->protocol)
+		link->protocol->free(link);
 	if (req->live && req->closed)
 		req->closed(req, false, req->closed_userdata);
 	abx__http_req_done(req);
+	abx__http_link_unsecure(link);
 	if (link->kicked)
 		forget_kick(link);
 	if (link->is_bulk)
@@ -215,7 +226,8 @@ static void link_closed(uv_handle_t *handle)
 		link->next->prev = link->prev;
 	if (--server->link_count == 0) {
 		abx__free(server->read_small);
-		server->read_small = NULL;
+		abx__free(server->plain);
+		server->read_small = server->plain = NULL;
 	}
 	abx__buf_done(&link->in);
 	abx__outq_done(&link->out);
@@ -234,12 +246,27 @@ static bool wants_reset(const abx__http_link *link)
 	       (req->kind == RES_UNTIL_CLOSE || req->kind == RES_RAW);
 }
 
+/* Under TLS a peer learns that nothing was cut off. */
+static void say_goodbye(abx__http_link *link)
+{
+	const abx__http_req *req = &link->req;
+
+	if (link->state == LINK_OTHER)
+		link->protocol->leave(link);
+	else if (link->state == LINK_HANDSHAKE || (req->live && req->res == RES_BEGUN))
+		return;
+	if (!link->shut)
+		abx__outq_end(&link->out);
+}
+
 void abx__http_link_abort(abx__http_link *link)
 {
 	bool reset = wants_reset(link);
 
 	if (link->state == LINK_CLOSING)
 		return;
+	if (link->tls || link->protocol)
+		say_goodbye(link);
 	link->state = LINK_CLOSING;
 	if (reset && uv_tcp_close_reset(&link->io.tcp, link_closed) == 0)
 		return;
@@ -277,6 +304,8 @@ static abx__http_link *new_link(abx__http_server *server, bool is_unix)
 	link->server = server;
 	link->is_unix = is_unix;
 	link->req.link = link;
+	link->req.ops = &abx__http1_ops;
+	link->state = LINK_HEAD;
 	abx__outq_init(&link->out, &link->io.stream, write_moved, link);
 	link->in.cap = ABX__HTTP_HEAD_MAX + PIPELINE_MOST +
 		       2 * server->opts.read_chunk_bytes + READ_SMALL;
@@ -292,10 +321,13 @@ static abx__http_link *new_link(abx__http_server *server, bool is_unix)
 	return link;
 }
 
-static void start_link(abx__http_link *link)
+/* ABX_ENOMEM: the link is not the server's yet. */
+static int start_link(abx__http_link *link)
 {
 	abx__http_server *server = link->server;
 
+	if (server->opts.tls && !link->is_unix && abx__http_link_secure(link) < 0)
+		return ABX_ENOMEM;
 	if (!link->is_unix) {
 		uv_tcp_nodelay(&link->io.tcp, 1);
 		uv_tcp_keepalive(&link->io.tcp, 1, KEEPALIVE_S);
@@ -305,8 +337,16 @@ static void start_link(abx__http_link *link)
 		link->next->prev = link;
 	server->links = link;
 	server->link_count++;
-	abx__http_link_set_deadline(link, server->opts.idle_timeout_ms);
+	abx__http_link_set_deadline(link, link->tls ? server->opts.handshake_timeout_ms
+						    : server->opts.idle_timeout_ms);
 	abx__http_link_run(link);
+	return ABX_OK;
+}
+
+static bool is_full(const abx__http_server *server)
+{
+	return server->link_count >= server->opts.max_connections ||
+	       server->handshakes >= server->opts.max_handshakes;
 }
 
 static void connection_cb(uv_stream_t *stream, int status)
@@ -324,11 +364,9 @@ static void connection_cb(uv_stream_t *stream, int status)
 		wake_sweep(server, uv_now(server->opts.loop) + ACCEPT_AGAIN_MS);
 		return;
 	}
-	if (uv_accept(stream, &link->io.stream) < 0 ||
-	    server->link_count >= server->opts.max_connections)
+	if (uv_accept(stream, &link->io.stream) < 0 || is_full(server) ||
+	    start_link(link) < 0)
 		uv_close(&link->io.handle, dropped);
-	else
-		start_link(link);
 }
 
 int abx__http_server_adopt_fd(abx__http_server *server, int fd, abx_error **reterr)
@@ -350,7 +388,11 @@ int abx__http_server_adopt_fd(abx__http_server *server, int fd, abx_error **rete
 		uv_close(&link->io.handle, dropped);
 		return abx__error_errno(reterr, ABX_EIO, -r, "adopt descriptor %d", fd);
 	}
-	start_link(link);
+	r = start_link(link);
+	if (r < 0) {
+		uv_close(&link->io.handle, dropped);
+		return abx__error_nomem(reterr);
+	}
 	return ABX_OK;
 }
 
@@ -589,6 +631,10 @@ int abx__http_server_new(const abx__http_server_options *opts, abx__http_server 
 		server->opts.idle_timeout_ms = 640 * 1000;
 	if (!server->opts.head_timeout_ms)
 		server->opts.head_timeout_ms = 30 * 1000;
+	if (!server->opts.handshake_timeout_ms)
+		server->opts.handshake_timeout_ms = 10 * 1000;
+	if (!server->opts.max_handshakes)
+		server->opts.max_handshakes = 512;
 	if (!server->opts.max_connections)
 		server->opts.max_connections = 10000;
 	if (!server->opts.read_chunk_bytes)

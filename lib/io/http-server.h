@@ -1,6 +1,6 @@
 /*
- * http-server.h - an HTTP/1.1 server on a libuv loop, for envd, agentboxd's APIs and the
- * gateway alike.
+ * http-server.h - an HTTP server on a libuv loop, for envd, agentboxd's APIs and the
+ * gateway alike: HTTP/1.1, and for who asks for them TLS (tls.h) and HTTP/2 (http2.h).
  *
  * Shape: one request object `abx__http_req` carries a request and its answer.
  * `on_request` runs when the head is complete; the body is not read from the socket until
@@ -10,10 +10,12 @@
  *
  * Heads are parsed by http-head.c (http_parser underneath), bodies by http-body.c. Caps:
  * head 64 KiB, 100 headers, idle and head deadlines from the options; a peer that neither
- * sends the body it owes nor takes the answer for the idle deadline is gone. Refused by
+ * sends the body it owes nor takes the answer for the idle deadline is gone. Once an
+ * answer has begun, and in an upgraded connection, silence has no deadline. Refused by
  * the server itself: broken or ambiguous framing (400; both Content-Length and chunked is
  * ambiguous), head over a cap (431), a method or transfer coding nobody knows (501, 400),
- * HTTP/2 prior knowledge (400), a head that comes too slowly (408).
+ * HTTP/2 prior knowledge where it is not spoken (400), a head that comes too slowly
+ * (408).
  *
  * The program must ignore SIGPIPE: libuv writes without MSG_NOSIGNAL.
  *
@@ -33,6 +35,9 @@
 typedef struct abx__http_server abx__http_server;
 typedef struct abx__http_req abx__http_req;
 
+typedef struct abx__http_protocol abx__http_protocol;
+struct abx__tls_context;
+
 typedef void (*abx__http_handler)(abx__http_req *req, void *userdata);
 
 typedef struct abx__http_server_options {
@@ -43,6 +48,11 @@ typedef struct abx__http_server_options {
 	uint64_t head_timeout_ms; /* to send a whole head; 0: 30 s */
 	unsigned max_connections; /* 0: 10000; over it a connection is closed at once */
 	size_t read_chunk_bytes;  /* 0: 64 KiB; body pieces are at most this */
+	struct abx__tls_context *tls;  /* NULL: plain; outlives the server */
+	uint64_t handshake_timeout_ms; /* of TLS; 0: 10 s */
+	unsigned max_handshakes; /* at one time; 0: 512; over it connections are closed */
+	const abx__http_protocol *http2; /* &abx__http2, by ALPN or prior knowledge;
+					    NULL: HTTP/1 alone */
 } abx__http_server_options;
 
 int abx__http_server_new(const abx__http_server_options *opts, abx__http_server **ret,
@@ -88,6 +98,7 @@ abx__http_req_content_length(const abx__http_req *req); /* -1: chunked; 0: no bo
 bool abx__http_req_is_buffered(const abx__http_req *req);
 bool abx__http_req_is_upgrade(const abx__http_req *req);
 bool abx__http_req_is_unix(const abx__http_req *req); /* came over a Unix socket */
+bool abx__http_req_is_tls(const abx__http_req *req);
 uv_loop_t *abx__http_req_loop(const abx__http_req *req);
 
 /* Userdata of the handler, and a callback that runs exactly once, when the exchange is
@@ -163,7 +174,8 @@ void abx__http_res_on_drain(abx__http_req *req, size_t low,
 /* Sends nothing and leaves HTTP: from here `abx__http_req_read` delivers raw bytes
    (starting with those that came behind the head), `abx__http_res_write*` sends raw
    bytes, and `abx__http_res_end` shuts the sending side down (half-close). The exchange
-   closes when both sides have ended or on abort. */
+   closes when both sides have ended or on abort. ABX_ENOTSUP: HTTP/2 has no such thing
+   (is_upgrade is false there). */
 int abx__http_req_hijack(abx__http_req *req);
 
 #endif

@@ -11,11 +11,13 @@
 #define COALESCE ((size_t)4 << 10)     /* pieces up to this are gathered */
 #define GATHER_MOST ((size_t)64 << 10) /* then they leave */
 
-/* A queued write. What libuv sends is [data of ours][the caller's, by reference][tail].
+/* A queued write. What libuv sends is [data of ours][the caller's, by reference][tail],
+ * or what TLS made of that.
  */
 struct outgoing {
 	uv_write_t req; /* first */
 	abx__outq *q;
+	char *sealed;
 	void (*done)(void *userdata);
 	void *userdata;
 	char data[];
@@ -33,6 +35,7 @@ void abx__outq_init(abx__outq *q, uv_stream_t *stream, void (*moved)(void *userd
 void abx__outq_done(abx__outq *q)
 {
 	abx__buf_done(&q->pending);
+	abx__buf_done(&q->sealed);
 }
 
 size_t abx__outq_queued(const abx__outq *q)
@@ -54,6 +57,7 @@ static void write_cb(uv_write_t *req, int status)
 	void (*done)(void *) = o->done;
 	void *userdata = o->userdata;
 
+	abx__free(o->sealed);
 	abx__free(o);
 	if (done)
 		done(userdata);
@@ -69,12 +73,13 @@ static int submit(abx__outq *q, struct outgoing *o, const uv_buf_t *bufs, unsign
 	o->q = q;
 	if (uv_write(&o->req, q->stream, bufs, n, write_cb) == 0)
 		return ABX_OK;
+	abx__free(o->sealed);
 	abx__free(o);
 	return broke(q, ABX_EIO);
 }
 
 /* Offers the pieces to the kernel; copies and queues what it does not take. */
-static int send_now(abx__outq *q, const uv_buf_t *bufs, unsigned n)
+static int send_wire(abx__outq *q, const uv_buf_t *bufs, unsigned n)
 {
 	size_t total = 0, skip, at = 0;
 	struct outgoing *o;
@@ -93,6 +98,7 @@ static int send_now(abx__outq *q, const uv_buf_t *bufs, unsigned n)
 	if (!o)
 		return broke(q,
 			     ABX_ENOMEM); /* a part may be out, so there is no way on */
+	o->sealed = NULL;
 	o->done = NULL;
 	for (unsigned i = 0; i < n; i++) {
 		size_t from = skip < bufs[i].len ? skip : bufs[i].len;
@@ -106,6 +112,39 @@ static int send_now(abx__outq *q, const uv_buf_t *bufs, unsigned n)
 	return submit(q, o, &rest, 1);
 }
 
+static int seal(abx__outq *q, const uv_buf_t *bufs, unsigned n)
+{
+	int r = ABX_OK;
+
+	for (unsigned i = 0; i < n && r == ABX_OK; i++) {
+		if (bufs[i].len > 0)
+			r = q->tls->ops->write(q->tls, bufs[i].base, bufs[i].len,
+					       &q->sealed);
+	}
+	return r < 0 ? broke(q, r) : ABX_OK;
+}
+
+void abx__outq_flush_sealed(abx__outq *q)
+{
+	uv_buf_t buf = uv_buf_init(q->sealed.data, (unsigned)q->sealed.len);
+
+	if (buf.len > 0 && !q->broken && !uv_is_closing((uv_handle_t *)q->stream))
+		send_wire(q, &buf, 1);
+	abx__buf_done(&q->sealed);
+}
+
+static int send_now(abx__outq *q, const uv_buf_t *bufs, unsigned n)
+{
+	int r;
+
+	if (!q->tls)
+		return send_wire(q, bufs, n);
+	r = seal(q, bufs, n);
+	if (r == ABX_OK)
+		abx__outq_flush_sealed(q);
+	return q->broken && r == ABX_OK ? ABX_EIO : r;
+}
+
 void abx__outq_flush(abx__outq *q)
 {
 	uv_buf_t buf;
@@ -115,6 +154,27 @@ void abx__outq_flush(abx__outq *q)
 	buf = uv_buf_init(q->pending.data, (unsigned)q->pending.len);
 	send_now(q, &buf, 1);
 	abx__buf_clear(&q->pending);
+}
+
+void abx__outq_end(abx__outq *q)
+{
+	abx__outq_flush(q);
+	if (!q->tls || q->broken)
+		return;
+	if (q->tls->ops->end(q->tls, &q->sealed) < 0)
+		broke(q, ABX_EIO);
+	abx__outq_flush_sealed(q);
+}
+
+int abx__outq_gather(abx__outq *q, const void *data, size_t len)
+{
+	int r = q->broken ? ABX_EIO : abx__buf_add(&q->pending, data, len);
+
+	if (r < 0)
+		return broke(q, r);
+	if (q->pending.len >= GATHER_MOST)
+		abx__outq_flush(q);
+	return q->broken ? ABX_EIO : ABX_OK;
 }
 
 int abx__outq_put(abx__outq *q, const char *fmt, ...)
@@ -156,6 +216,32 @@ int abx__outq_write(abx__outq *q, const void *data, size_t len, const char *tail
 	return r;
 }
 
+/* As below under TLS: what leaves is made now. */
+static int write_sealed(abx__outq *q, const void *data, size_t len, const char *tail,
+			void (*done)(void *userdata), void *userdata)
+{
+	const uv_buf_t bufs[3] = {
+		uv_buf_init(q->pending.data, (unsigned)q->pending.len),
+		uv_buf_init((char *)data, (unsigned)len),
+		uv_buf_init((char *)tail, (unsigned)strlen(tail)),
+	};
+	struct outgoing *o = abx__malloc(sizeof(*o));
+	uv_buf_t wire;
+	int r = o ? seal(q, bufs, 3) : broke(q, ABX_ENOMEM);
+
+	abx__buf_clear(&q->pending);
+	if (r < 0) {
+		abx__free(o);
+		return r;
+	}
+	o->done = done;
+	o->userdata = userdata;
+	wire = uv_buf_init(q->sealed.data, (unsigned)q->sealed.len);
+	o->sealed = q->sealed.data;
+	q->sealed = (abx__buf)ABX__BUF_INIT;
+	return submit(q, o, &wire, 1);
+}
+
 int abx__outq_write_ref(abx__outq *q, const void *data, size_t len, const char *tail,
 			void (*done)(void *userdata), void *userdata)
 {
@@ -165,9 +251,12 @@ int abx__outq_write_ref(abx__outq *q, const void *data, size_t len, const char *
 
 	if (q->broken)
 		return ABX_EIO;
+	if (q->tls)
+		return write_sealed(q, data, len, tail, done, userdata);
 	o = abx__malloc(sizeof(*o) + before);
 	if (!o)
 		return broke(q, ABX_ENOMEM);
+	o->sealed = NULL;
 	o->done = done;
 	o->userdata = userdata;
 	if (before > 0)

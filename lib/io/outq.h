@@ -15,10 +15,13 @@
 #include <uv.h>
 
 #include "base/buf.h"
+#include "io/tls.h"
 
 typedef struct abx__outq {
 	uv_stream_t *stream;
 	abx__buf pending; /* leaves with what comes next, or at the flush */
+	abx__tls *tls;    /* NULL: bytes leave as they are */
+	abx__buf sealed;  /* what `tls` made, on its way out within a call */
 	bool broken;
 	/* Runs from the loop when a queued write has ended (well, or the queue is now
 	   broken). Not while the stream is closing. */
@@ -42,5 +45,11 @@ int abx__outq_write_ref(abx__outq *q, const void *data, size_t len, const char *
 int abx__outq_put(abx__outq *q, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
 void abx__outq_flush(abx__outq *q);
+/* Bytes that come in many pieces and need not leave one by one. */
+int abx__outq_gather(abx__outq *q, const void *data, size_t len);
+/* Sends what TLS has put behind `sealed` by itself. */
+void abx__outq_flush_sealed(abx__outq *q);
+/* Tells a peer under TLS that nothing follows; what is pending goes first. */
+void abx__outq_end(abx__outq *q);
 
 #endif
