@@ -17,12 +17,16 @@
 #include "envd/env-vars.h"
 #include "envd/envd.h"
 #include "envd/path.h"
+#include "envd/pty.h"
 #include "envd/spawn.h"
 
 /* Outside a Firecracker machine the command is run as it is (docs/designs/envd.md, patch
    1). Inside, this shell makes it a likelier victim of the out-of-memory killer than the
    daemon is. */
 #define FC_SCRIPT "echo 100 > /proc/$$/oom_score_adj && exec \"${@}\""
+
+/* Of a terminal whose caller names no other. */
+#define DEFAULT_TERM "xterm-256color"
 
 struct plan {
 	char *cwd;
@@ -33,7 +37,8 @@ struct plan {
 	gid_t *groups;
 	size_t group_count;
 	int child_fds[3];
-	int our_fds[3]; /* stdin's write end, stdout's and stderr's read ends */
+	int our_fds[3]; /* stdin's write end, stdout's and stderr's read ends; with a
+			   terminal twice its master, nothing */
 };
 
 static void free_files(char **files)
@@ -94,10 +99,12 @@ static int plan_cwd(struct plan *plan, const abx__envd *envd,
 
 static int plan_env(struct plan *plan, const abx__envd *envd,
 		    const Process__ProcessConfig *config, const abx__user *user,
-		    abx_error **reterr)
+		    bool has_tty, abx_error **reterr)
 {
-	int r = abx__env_vars_of_user(envd, user, &plan->vars);
+	int r = has_tty ? abx__map_set(&plan->vars, "TERM", DEFAULT_TERM) : ABX_OK;
 
+	if (r >= 0)
+		r = abx__env_vars_of_user(envd, user, &plan->vars);
 	for (size_t i = 0; r >= 0 && i < config->n_envs; i++) {
 		if (!abx__env_var_is_name(config->envs[i]->key))
 			return abx__error_set(reterr, ABX_EINVAL,
@@ -193,6 +200,37 @@ fail:
 				"make pipes for the process");
 }
 
+/* The size is set before anybody runs on it. */
+static int plan_pty(struct plan *plan, const Process__PTY *wanted, const abx__user *user,
+		    abx_error **reterr)
+{
+	abx__pty pty;
+	int r = abx__pty_open(&pty, user->uid, reterr);
+
+	if (r < 0)
+		return r;
+	plan->our_fds[1] = pty.master;
+	plan->child_fds[0] = pty.slave;
+	r = abx__pty_resize(pty.master, wanted->size ? wanted->size->cols : 0,
+			    wanted->size ? wanted->size->rows : 0, reterr);
+	if (r < 0)
+		return r;
+	plan->our_fds[0] = fcntl(pty.master, F_DUPFD_CLOEXEC, 3);
+	plan->child_fds[1] = fcntl(pty.slave, F_DUPFD_CLOEXEC, 3);
+	plan->child_fds[2] = fcntl(pty.slave, F_DUPFD_CLOEXEC, 3);
+	if (plan->our_fds[0] < 0 || plan->child_fds[1] < 0 || plan->child_fds[2] < 0)
+		return abx__error_errno(reterr, ABX_EEXHAUSTED, errno,
+					"make descriptors for the terminal");
+	return ABX_OK;
+}
+
+static int plan_fds(struct plan *plan, const Process__StartRequest *request,
+		    const abx__user *user, abx_error **reterr)
+{
+	return request->pty ? plan_pty(plan, request->pty, user, reterr)
+			    : plan_pipes(plan, request, reterr);
+}
+
 static int explain_failure(const struct plan *plan, const char *cmd,
 			   const abx__user *user, enum abx__spawn_step step, int error,
 			   abx_error **reterr)
@@ -239,7 +277,8 @@ static int make_plan(struct plan *plan, abx__envd *envd,
 		return abx__error_set(reterr, ABX_EINVAL, "process is missing");
 	r = plan_cwd(plan, envd, request->process, user, reterr);
 	if (r >= 0)
-		r = plan_env(plan, envd, request->process, user, reterr);
+		r = plan_env(plan, envd, request->process, user, request->pty != NULL,
+			     reterr);
 	if (r >= 0)
 		r = plan_argv(plan, envd, request->process, reterr);
 	if (r >= 0)
@@ -247,7 +286,7 @@ static int make_plan(struct plan *plan, abx__envd *envd,
 	if (r >= 0 &&
 	    abx__users_groups(&envd->users, user, &plan->groups, &plan->group_count) < 0)
 		r = abx__error_nomem(reterr);
-	return r < 0 ? r : plan_pipes(plan, request, reterr);
+	return r < 0 ? r : plan_fds(plan, request, user, reterr);
 }
 
 static void adopt(abx__process *process, abx__envd *envd, Process__StartRequest *request,
@@ -256,12 +295,15 @@ static void adopt(abx__process *process, abx__envd *envd, Process__StartRequest 
 	process->envd = envd;
 	process->pid = (uint32_t)pid;
 	process->request = request;
+	process->has_tty = request->pty != NULL;
 	if (request->has_tag_case == PROCESS__START_REQUEST__HAS_TAG_TAG)
 		process->tag = request->tag;
 	abx__processes_add(&envd->processes, process);
 	abx__input_open(&process->in, process, abx_take_fd(plan->our_fds[0]));
 	abx__output_open(&process->out[0], process, abx_take_fd(plan->our_fds[1]));
-	abx__output_open(&process->out[1], process, abx_take_fd(plan->our_fds[2]));
+	if (plan->our_fds[2] >= 0)
+		abx__output_open(&process->out[1], process,
+				 abx_take_fd(plan->our_fds[2]));
 }
 
 int abx__command_start(abx__envd *envd, Process__StartRequest *request,
@@ -291,6 +333,7 @@ int abx__command_start(abx__envd *envd, Process__StartRequest *request,
 		.group_count = plan.group_count,
 		.nofile = envd->processes.has_nofile ? &envd->processes.nofile : NULL,
 		.fds = { plan.child_fds[0], plan.child_fds[1], plan.child_fds[2] },
+		.has_tty = request->pty != NULL,
 	};
 	pid = abx__spawn_run(&spawn, &step);
 	if (pid < 0)

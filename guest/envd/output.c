@@ -4,7 +4,9 @@
  */
 #include "envd/output.h"
 
+#include <errno.h>
 #include <sys/ioctl.h>
+#include <unistd.h>
 
 #include <envd/process.pb-c.h>
 #include <utlist.h>
@@ -12,8 +14,9 @@
 #include "base/alloc.h"
 #include "envd/envd.h"
 #include "envd/process.h"
+#include "envd/pty.h"
 
-#define STALL_LOOK_MS 2000
+#define STALL_LOOK_MS 250
 
 static char piece[ABX__OUTPUT_PIECE_BYTES];
 
@@ -24,13 +27,18 @@ static void on_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *buf)
 	*buf = uv_buf_init(piece, sizeof(piece));
 }
 
-static void fill_data(int index, const char *data, size_t len,
+enum channel { CHANNEL_STDOUT, CHANNEL_STDERR, CHANNEL_PTY };
+
+static void fill_data(enum channel channel, const char *data, size_t len,
 		      Process__ProcessEvent__DataEvent *event)
 {
 	ProtobufCBinaryData bytes = { .len = len, .data = (uint8_t *)(uintptr_t)data };
 
 	process__process_event__data_event__init(event);
-	if (index == 0) {
+	if (channel == CHANNEL_PTY) {
+		event->output_case = PROCESS__PROCESS_EVENT__DATA_EVENT__OUTPUT_PTY;
+		event->pty = bytes;
+	} else if (channel == CHANNEL_STDOUT) {
 		event->output_case = PROCESS__PROCESS_EVENT__DATA_EVENT__OUTPUT_STDOUT;
 		event->stdout = bytes;
 	} else {
@@ -41,14 +49,14 @@ static void fill_data(int index, const char *data, size_t len,
 
 /* StartResponse and ConnectResponse look alike on the wire, so one encoding serves both.
  */
-static int encode_data(bool is_json, int index, const char *data, size_t len,
+static int encode_data(bool is_json, enum channel channel, const char *data, size_t len,
 		       abx__buf *buf)
 {
 	Process__ProcessEvent__DataEvent output;
 	Process__ProcessEvent event = PROCESS__PROCESS_EVENT__INIT;
 	Process__StartResponse msg = PROCESS__START_RESPONSE__INIT;
 
-	fill_data(index, data, len, &output);
+	fill_data(channel, data, len, &output);
 	event.event_case = PROCESS__PROCESS_EVENT__EVENT_DATA;
 	event.data = &output;
 	msg.event = &event;
@@ -73,7 +81,6 @@ static void send_piece(abx__subscriber *sub, const abx__buf *encoded)
 	    abx__http_res_queued(rpc->req) <= ABX__OUTPUT_STALL_BYTES)
 		return;
 	sub->is_stalled = true;
-	sub->stalled_bytes = abx__http_res_queued(rpc->req);
 	sub->stalled_ms = uv_now(rpc->envd->loop);
 	if (!uv_is_active((uv_handle_t *)&sub->process->stall))
 		uv_timer_start(&sub->process->stall, abx__subscribers_on_stall_timer,
@@ -81,7 +88,8 @@ static void send_piece(abx__subscriber *sub, const abx__buf *encoded)
 	abx__http_res_on_drain(rpc->req, ABX__OUTPUT_RESUME_BYTES, on_drain, sub);
 }
 
-static void deliver(abx__process *process, int index, const char *data, size_t len)
+static void deliver(abx__process *process, enum channel channel, const char *data,
+		    size_t len)
 {
 	ABX_CLEANUP_BUF abx__buf json = ABX__BUF_INIT, proto = ABX__BUF_INIT;
 	abx__subscriber *sub, *next;
@@ -91,7 +99,7 @@ static void deliver(abx__process *process, int index, const char *data, size_t l
 		abx__buf *buf = sub->rpc->is_json ? &json : &proto;
 
 		if (!buf->len &&
-		    encode_data(sub->rpc->is_json, index, data, len, buf) < 0)
+		    encode_data(sub->rpc->is_json, channel, data, len, buf) < 0)
 			abx__rpc_fail(sub->rpc, ABX__CONNECT_INTERNAL, "out of memory");
 		else
 			send_piece(sub, buf);
@@ -107,6 +115,28 @@ static void close_output(abx__output *out)
 	abx__process_close_handle(out->process, (uv_handle_t *)&out->pipe);
 }
 
+static enum channel channel_of(const abx__output *out)
+{
+	if (out->process->has_tty)
+		return CHANNEL_PTY;
+	return out == out->process->out ? CHANNEL_STDOUT : CHANNEL_STDERR;
+}
+
+/* libuv takes a hang-up behind a short read for the end, but a terminal gives at most
+ * 4 KiB at a time: what it still holds, some 64 KiB at most, is read here. */
+static void drain_tty(abx__output *out)
+{
+	ssize_t n;
+	int fd;
+
+	if (uv_fileno((const uv_handle_t *)&out->pipe, &fd) < 0)
+		return;
+	while ((n = read(fd, piece, sizeof(piece))) > 0 || (n < 0 && errno == EINTR))
+		if (n > 0 && !out->process->is_ended)
+			deliver(out->process, CHANNEL_PTY, piece, (size_t)n);
+}
+
+/* A terminal whose other end is closed by all reads as EIO, not as the end. */
 static void on_read(uv_stream_t *stream, ssize_t nread, const uv_buf_t *buf)
 {
 	abx__output *out = stream->data;
@@ -115,6 +145,8 @@ static void on_read(uv_stream_t *stream, ssize_t nread, const uv_buf_t *buf)
 	if (nread == 0)
 		return;
 	if (nread < 0) {
+		if (process->has_tty && nread == UV_EOF)
+			drain_tty(out);
 		close_output(out);
 		abx__process_check_end(process);
 		return;
@@ -122,7 +154,7 @@ static void on_read(uv_stream_t *stream, ssize_t nread, const uv_buf_t *buf)
 	if (process->is_ended)
 		return; /* what the background still writes is dropped */
 	process->output_ms = uv_now(stream->loop);
-	deliver(process, (int)(out - process->out), buf->base, (size_t)nread);
+	deliver(process, channel_of(out), buf->base, (size_t)nread);
 	abx__outputs_update(process);
 }
 
@@ -154,6 +186,16 @@ void abx__outputs_update(abx__process *process)
 		else
 			uv_read_stop((uv_stream_t *)&out->pipe);
 	}
+}
+
+int abx__output_resize_tty(const abx__output *out, uint32_t cols, uint32_t rows,
+			   abx_error **reterr)
+{
+	int fd;
+
+	if (!out->is_open || uv_fileno((const uv_handle_t *)&out->pipe, &fd) < 0)
+		return abx__error_set(reterr, ABX_EIO, "the terminal is closed");
+	return abx__pty_resize(fd, cols, rows, reterr);
 }
 
 bool abx__outputs_are_open(const abx__process *process)
@@ -221,8 +263,16 @@ void abx__subscriber_add(abx__process *process, abx__rpc *rpc, bool is_starter)
 		PROCESS__PROCESS_EVENT__START_EVENT__INIT;
 	Process__ProcessEvent event = PROCESS__PROCESS_EVENT__INIT;
 	Process__StartResponse msg = PROCESS__START_RESPONSE__INIT;
-	abx__subscriber *sub = abx__calloc(1, sizeof(*sub));
+	abx__subscriber *sub, *other;
+	unsigned count;
 
+	DL_COUNT(process->subscribers, other, count);
+	if (count >= ABX__SUBSCRIBERS_MAX) {
+		abx__rpc_fail(rpc, ABX__CONNECT_RESOURCE_EXHAUSTED,
+			      "%u streams follow this process already", count);
+		return;
+	}
+	sub = abx__calloc(1, sizeof(*sub));
 	if (!sub) {
 		abx__rpc_fail(rpc, ABX__CONNECT_RESOURCE_EXHAUSTED, "out of memory");
 		return;
@@ -241,29 +291,28 @@ void abx__subscriber_add(abx__process *process, abx__rpc *rpc, bool is_starter)
 	abx__rpc_send(rpc, &msg.base);
 }
 
-/* Whether its connection has taken nothing for too long. */
-static bool is_gone(abx__subscriber *sub, uint64_t now)
-{
-	size_t queued = abx__http_res_queued(sub->rpc->req);
-
-	if (queued < sub->stalled_bytes) {
-		sub->stalled_bytes = queued;
-		sub->stalled_ms = now;
-	}
-	return now - sub->stalled_ms >= ABX__OUTPUT_GONE_MS;
-}
-
-static void cut_off(abx__subscriber *sub)
+static void fail_subscriber(abx__subscriber *sub, enum abx__connect_code code,
+			    const char *message)
 {
 	abx__rpc *rpc = abx__rpc_ref(sub->rpc);
 
 	forget(sub);
-	rpc->is_done = true;
-	abx__http_res_abort(rpc->req);
+	abx__rpc_fail(rpc, code, "%s", message);
 	abx__rpc_unref(rpc);
 }
 
-/* Alone it may take its time: nobody else waits. */
+static bool somebody_waits(const abx__process *process)
+{
+	const abx__subscriber *sub;
+
+	DL_FOREACH(process->subscribers, sub)
+	{
+		if (!sub->is_stalled)
+			return true;
+	}
+	return false;
+}
+
 void abx__subscribers_on_stall_timer(uv_timer_t *timer)
 {
 	abx__process *process = timer->data;
@@ -272,9 +321,11 @@ void abx__subscribers_on_stall_timer(uv_timer_t *timer)
 
 	DL_FOREACH_SAFE(process->subscribers, sub, next)
 	{
-		if (sub->is_stalled && sub->rpc->req && is_gone(sub, now) &&
-		    process->subscribers->next)
-			cut_off(sub);
+		if (sub->is_stalled && now - sub->stalled_ms >= ABX__OUTPUT_BEHIND_MS &&
+		    somebody_waits(process))
+			fail_subscriber(sub, ABX__CONNECT_RESOURCE_EXHAUSTED,
+					"this stream was read too slowly while others "
+					"follow the process, too; connect to it again");
 	}
 	abx__outputs_update(process);
 	if (abx__outputs_are_stalled(process))
@@ -288,6 +339,9 @@ void abx__subscribers_end(abx__process *process)
 	Process__StartResponse msg = PROCESS__START_RESPONSE__INIT;
 	char text[ABX__PROCESS_TEXT_SIZE];
 
+	if (process->is_overdue)
+		abx__subscribers_fail_starter(process, ABX__CONNECT_DEADLINE_EXCEEDED,
+					      "deadline exceeded");
 	abx__process_describe_end(process->wait_status, &end, text);
 	event.event_case = PROCESS__PROCESS_EVENT__EVENT_END;
 	event.end = &end;
@@ -309,14 +363,8 @@ void abx__subscribers_fail_starter(abx__process *process, enum abx__connect_code
 
 	DL_FOREACH_SAFE(process->subscribers, sub, next)
 	{
-		abx__rpc *rpc;
-
-		if (!sub->is_starter)
-			continue;
-		rpc = abx__rpc_ref(sub->rpc);
-		forget(sub);
-		abx__rpc_fail(rpc, code, "%s", message);
-		abx__rpc_unref(rpc);
+		if (sub->is_starter)
+			fail_subscriber(sub, code, message);
 	}
 	abx__outputs_update(process);
 }

@@ -3,7 +3,6 @@
  */
 #include "envd/process-rpc.h"
 
-#include <errno.h>
 #include <signal.h>
 #include <string.h>
 
@@ -12,6 +11,7 @@
 #include "base/alloc.h"
 #include "envd/command.h"
 #include "envd/envd.h"
+#include "envd/process-tree.h"
 #include "envd/process.h"
 
 #define INPUT_MAX_BYTES ((size_t)48 << 20)
@@ -51,14 +51,6 @@ static abx__process *find_running(abx__rpc *rpc, const Process__ProcessSelector 
 	return NULL;
 }
 
-static bool refuse_pty(abx__rpc *rpc, const Process__PTY *pty)
-{
-	if (pty)
-		abx__rpc_fail(rpc, ABX__CONNECT_UNIMPLEMENTED,
-			      "PTY is not supported yet");
-	return pty != NULL;
-}
-
 /* ---- Start, Connect ---- */
 
 static void handle_start(abx__rpc *rpc)
@@ -67,8 +59,6 @@ static void handle_start(abx__rpc *rpc)
 	ABX_CLEANUP(abx__error_freep) abx_error *err = NULL;
 	abx__process *process = NULL;
 
-	if (refuse_pty(rpc, request->pty))
-		return;
 	if (abx__command_start(rpc->envd, request, &rpc->user, &process, &err) < 0) {
 		abx__rpc_fail_error(rpc, err);
 		return;
@@ -170,6 +160,7 @@ static void handle_send_signal(abx__rpc *rpc)
 	const Process__SendSignalRequest *request = (Process__SendSignalRequest *)rpc->in;
 	Process__SendSignalResponse msg = PROCESS__SEND_SIGNAL_RESPONSE__INIT;
 	abx__process *process = find_running(rpc, request->process);
+	int r;
 
 	if (!process)
 		return;
@@ -177,9 +168,10 @@ static void handle_send_signal(abx__rpc *rpc)
 	    request->signal != PROCESS__SIGNAL__SIGNAL_SIGTERM)
 		abx__rpc_fail(rpc, ABX__CONNECT_UNIMPLEMENTED,
 			      "signal %d is not supported", (int)request->signal);
-	else if (kill((pid_t)process->pid, (int)request->signal) < 0)
+	else if ((r = abx__process_tree_signal((pid_t)process->pid,
+					       (int)request->signal)) < 0)
 		abx__rpc_fail(rpc, ABX__CONNECT_INTERNAL, "error sending signal: %s",
-			      strerror(errno));
+			      strerror(-r));
 	else
 		abx__rpc_reply(rpc, &msg.base);
 }
@@ -189,7 +181,19 @@ static void handle_update(abx__rpc *rpc)
 	const Process__UpdateRequest *request = (Process__UpdateRequest *)rpc->in;
 	Process__UpdateResponse msg = PROCESS__UPDATE_RESPONSE__INIT;
 
-	if (find_running(rpc, request->process) && !refuse_pty(rpc, request->pty))
+	abx__process *process = find_running(rpc, request->process);
+	ABX_CLEANUP(abx__error_freep) abx_error *err = NULL;
+	const Process__PTY__Size *size = request->pty ? request->pty->size : NULL;
+
+	if (!process)
+		return;
+	if (request->pty && !process->has_tty)
+		abx__rpc_fail(rpc, ABX__CONNECT_INTERNAL,
+			      "error resizing tty: the process has no tty");
+	else if (size && abx__output_resize_tty(&process->out[0], size->cols, size->rows,
+						&err) < 0)
+		abx__rpc_fail_error(rpc, err);
+	else
 		abx__rpc_reply(rpc, &msg.base);
 }
 
@@ -201,6 +205,12 @@ static void handle_close_stdin(abx__rpc *rpc)
 
 	if (!process)
 		return;
+	if (process->has_tty) {
+		abx__rpc_fail(rpc, ABX__CONNECT_UNKNOWN,
+			      "error closing stdin: cannot close stdin for PTY process "
+			      "— send Ctrl+D (0x04) instead");
+		return;
+	}
 	abx__input_close(&process->in);
 	abx__rpc_reply(rpc, &msg.base);
 }
@@ -220,22 +230,29 @@ static void fail_input(abx__rpc *rpc, int r)
 			      "error writing to stdin: stdin not enabled or closed");
 }
 
-/* The bytes of an input for stdin, taken out of the message; false when the call was
- * failed. */
-static bool take_input(abx__rpc *rpc, Process__ProcessInput *input,
-		       ProtobufCBinaryData *ret)
+/* The bytes of an input, taken out of the message; false when the call was failed. */
+static bool take_input(abx__rpc *rpc, const abx__process *process,
+		       Process__ProcessInput *input, ProtobufCBinaryData *ret)
 {
-	if (input && input->input_case == PROCESS__PROCESS_INPUT__INPUT_PTY) {
+	ProtobufCBinaryData *bytes = NULL;
+
+	if (!input || input->input_case == PROCESS__PROCESS_INPUT__INPUT__NOT_SET)
+		abx__rpc_fail(rpc, ABX__CONNECT_UNIMPLEMENTED, "input is missing");
+	else if (input->input_case == PROCESS__PROCESS_INPUT__INPUT_PTY &&
+		 !process->has_tty)
 		abx__rpc_fail(rpc, ABX__CONNECT_INTERNAL,
 			      "error writing to tty: the process has no tty");
+	else if (input->input_case == PROCESS__PROCESS_INPUT__INPUT_STDIN &&
+		 process->has_tty)
+		abx__rpc_fail(rpc, ABX__CONNECT_INTERNAL,
+			      "error writing to stdin: the process has a tty; its input "
+			      "goes in the field pty");
+	else
+		bytes = process->has_tty ? &input->pty : &input->stdin;
+	if (!bytes)
 		return false;
-	}
-	if (!input || input->input_case != PROCESS__PROCESS_INPUT__INPUT_STDIN) {
-		abx__rpc_fail(rpc, ABX__CONNECT_UNIMPLEMENTED, "input is missing");
-		return false;
-	}
-	*ret = input->stdin;
-	input->stdin = (ProtobufCBinaryData){ 0 };
+	*ret = *bytes;
+	*bytes = (ProtobufCBinaryData){ 0 };
 	return true;
 }
 
@@ -260,7 +277,7 @@ static void handle_send_input(abx__rpc *rpc)
 	ProtobufCBinaryData bytes;
 	int r;
 
-	if (!process || !take_input(rpc, request->input, &bytes))
+	if (!process || !take_input(rpc, process, request->input, &bytes))
 		return;
 	r = abx__input_write_take(&process->in, bytes.data, bytes.len, on_sent,
 				  abx__rpc_ref(rpc));
@@ -355,7 +372,7 @@ static void write_stream(abx__rpc *rpc, Process__StreamInputRequest__DataEvent *
 		return;
 	}
 	process = stream_process(rpc, stream);
-	if (!process || !take_input(rpc, data->input, &bytes))
+	if (!process || !take_input(rpc, process, data->input, &bytes))
 		return;
 	r = abx__input_write_take(&process->in, bytes.data, bytes.len, on_streamed,
 				  abx__rpc_ref(rpc));

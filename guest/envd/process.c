@@ -17,6 +17,7 @@
 #include "base/alloc.h"
 #include "base/str.h"
 #include "envd/envd.h"
+#include "envd/process-tree.h"
 #include "io/proto-json.h"
 
 /* ---- end events ---- */
@@ -212,14 +213,20 @@ static void on_sigchld(uv_signal_t *handle, int signum)
 	}
 }
 
+/* Sleeps where no signal reaches it: its end is not waited for. */
+static void on_unkillable(uv_timer_t *timer)
+{
+	abx__subscribers_fail_starter(timer->data, ABX__CONNECT_DEADLINE_EXCEEDED,
+				      "deadline exceeded");
+}
+
 static void on_deadline(uv_timer_t *timer)
 {
 	abx__process *process = timer->data;
 
-	if (!process->has_exited)
-		kill((pid_t)process->pid, SIGKILL);
-	abx__subscribers_fail_starter(process, ABX__CONNECT_DEADLINE_EXCEEDED,
-				      "deadline exceeded");
+	process->is_overdue = true;
+	abx__process_tree_signal((pid_t)process->pid, SIGKILL);
+	uv_timer_start(timer, on_unkillable, ABX__PROCESS_GRACE_MAX_MS, 0);
 }
 
 void abx__process_set_deadline(abx__process *process, uint64_t timeout_ms)

@@ -6,7 +6,8 @@
  * reaped and both its outputs reached EOF; when something it left behind keeps an output
  * open, what is in the pipe is still delivered and the end follows after 100 ms without
  * output, 2 s at the latest. The outputs are then read and dropped until they close, so
- * that a server left in the background never meets a broken pipe.
+ * that a server left in the background never meets a broken pipe. A process over its time
+ * limit ends the same way, and the one who started it hears of the limit instead.
  */
 #ifndef ABX_ENVD_PROCESS_H
 #define ABX_ENVD_PROCESS_H
@@ -38,12 +39,14 @@ typedef struct abx__process {
 	uint32_t pid;
 	struct Process__StartRequest *request; /* owned */
 	const char *tag;                       /* borrowed from it; NULL: none */
-	abx__output out[2];                    /* stdout, stderr */
+	bool has_tty;
+	abx__output out[2]; /* stdout, stderr; with a terminal its master, nothing */
 	abx__input in;
 	abx__subscriber *subscribers;
 	uv_timer_t deadline;
 	uv_timer_t grace;
 	uv_timer_t stall; /* runs while a subscriber is stalled */
+	bool is_overdue;  /* killed by its time limit */
 	bool has_exited;
 	bool is_ended;
 	int wait_status;
@@ -88,8 +91,8 @@ const abx__ended *
 abx__processes_find_ended(abx__processes *table,
 			  const struct Process__ProcessSelector *selector);
 
-/* Kills with SIGKILL when the time is over, and ends the stream of the one who started
- * it. */
+/* Kills the tree with SIGKILL when the time is over; the one who started it gets what was
+ * written until then and `deadline_exceeded`. */
 void abx__process_set_deadline(abx__process *process, uint64_t timeout_ms);
 /* Called by output.c when something changed that the end may wait for. */
 void abx__process_check_end(abx__process *process);

@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <sched.h>
 #include <signal.h>
+#include <sys/ioctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -78,6 +79,9 @@ __attribute__((no_sanitize("address", "undefined"))) static int run_child(void *
 	for (int fd = 0; fd < 3; fd++)
 		if (dup2(spawn->fds[fd], fd) < 0)
 			_exit(fail(child, ABX__SPAWN_STDIO));
+	setsid();
+	if (spawn->has_tty && ioctl(0, TIOCSCTTY, 0) < 0)
+		_exit(fail(child, ABX__SPAWN_STDIO));
 	if (spawn->nofile)
 		setrlimit(RLIMIT_NOFILE, spawn->nofile);
 	if (become_user(spawn) < 0)

@@ -4,10 +4,14 @@
  * The child shares our memory until its execve (CLONE_VM | CLONE_VFORK), so nothing is
  * copied and every failure comes back as an errno with the step it belongs to. It makes
  * system calls only: no locks, no allocation.
+ *
+ * The program leads a session and a process group of its own: what it starts can be
+ * signalled together, and a signal for the daemon's group does not reach it.
  */
 #ifndef ABX_ENVD_SPAWN_H
 #define ABX_ENVD_SPAWN_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <sys/resource.h>
 #include <sys/types.h>
@@ -32,6 +36,7 @@ typedef struct abx__spawn {
 	size_t group_count;
 	const struct rlimit *nofile; /* what the program gets; NULL: what we have */
 	int fds[3];                  /* become 0, 1 and 2; each must be above 2 */
+	bool has_tty;                /* fds[0] becomes the controlling terminal */
 } abx__spawn;
 
 /* The pid, or a negative errno with *ret_step set. SIGCHLD tells the end. */

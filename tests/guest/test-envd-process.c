@@ -210,8 +210,6 @@ Test(envd_process, what_cannot_start_says_why)
 	expect_error("{\"process\":{\"cmd\":\"true\",\"args\":[\"a\\u0000b\"]}}",
 		     "invalid_argument", "NUL");
 	expect_error("{\"process\":{\"cmd\":\"/etc\"}}", "invalid_argument", "/etc");
-	expect_error("{\"process\":{\"cmd\":\"true\"},\"pty\":{\"size\":{\"cols\":80}}}",
-		     "unimplemented", "PTY");
 	expect_error("nonsense", "invalid_argument", "JSON");
 }
 

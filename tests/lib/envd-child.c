@@ -124,6 +124,28 @@ void envd_child_stop(envd_child *child)
 	cr_assert(status == 0, "agentbox-envd ended with wait status %d", status);
 }
 
+bool envd_pid_is_gone(int pid)
+{
+	char path[40], state = 'X';
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
+	f = fopen(path, "r");
+	if (!f)
+		return true;
+	if (fscanf(f, "%*d (%*[^)]) %c", &state) != 1)
+		state = 'X';
+	fclose(f);
+	return state == 'Z' || state == 'X';
+}
+
+void envd_expect_gone(int pid)
+{
+	for (int i = 0; i < 1000 && !envd_pid_is_gone(pid); i++)
+		nap();
+	cr_assert(envd_pid_is_gone(pid), "process %d lives on", pid);
+}
+
 int envd_child_connect(const envd_child *child)
 {
 	struct sockaddr_in addr = { .sin_family = AF_INET,
@@ -320,6 +342,7 @@ static void read_event(envd_run *run, json_object *event)
 		run->pid = (uint32_t)json_object_get_int64(member(start, "pid"));
 	add_base64(&run->out, member(member(event, "data"), "stdout"));
 	add_base64(&run->err, member(member(event, "data"), "stderr"));
+	add_base64(&run->pty, member(member(event, "data"), "pty"));
 	run->keepalives += member(event, "keepalive") != NULL;
 	if (!end)
 		return;
@@ -353,7 +376,7 @@ void envd_run_read(envd_run *run, const envd_answer *answer)
 {
 	abx__connect_parser parser = { .max_bytes = (size_t)16 << 20 };
 
-	run->out.cap = run->err.cap = (size_t)1 << 30;
+	run->out.cap = run->err.cap = run->pty.cap = (size_t)1 << 30;
 	cr_assert(answer->status == 200, "stream answered %d", answer->status);
 	cr_assert(answer->is_whole, "the stream was cut");
 	cr_assert(abx__connect_parser_feed(&parser, answer->body.data, answer->body.len,
@@ -377,4 +400,101 @@ void envd_run_done(envd_run *run)
 {
 	abx__buf_done(&run->out);
 	abx__buf_done(&run->err);
+	abx__buf_done(&run->pty);
+}
+
+/* ---- streams as they come ---- */
+
+void envd_stream_open(envd_stream *stream, const envd_child *child, const char *method,
+		      const char *headers, const char *json)
+{
+	memset(stream, 0, sizeof(*stream));
+	stream->raw.cap = stream->text.cap = (size_t)1 << 30;
+	stream->run.out.cap = stream->run.err.cap = stream->run.pty.cap = (size_t)1 << 30;
+	stream->parser = abx__calloc(1, sizeof(*stream->parser));
+	stream->parser->max_bytes = (size_t)16 << 20;
+	stream->fd = envd_child_open_stream(child, method, headers, json);
+}
+
+static int on_stream_frame(void *userdata, unsigned flags, const char *data, size_t len)
+{
+	envd_stream *stream = userdata;
+
+	abx__buf_add(&stream->text, data, len);
+	abx__buf_addc(&stream->text, '\n');
+	return on_frame(&stream->run, flags, data, len);
+}
+
+/* Takes one chunk off the front; false when it is not there whole. */
+static bool take_chunk(envd_stream *stream)
+{
+	char *line = stream->raw.data, *end;
+	size_t size, head;
+
+	if (stream->raw.len < 3 || !memmem(line, stream->raw.len, "\r\n", 2))
+		return false;
+	size = strtoul(line, &end, 16);
+	head = (size_t)(end - line) + 2;
+	if (stream->raw.len < head + size + 2)
+		return false;
+	stream->is_over = size == 0;
+	cr_assert(abx__connect_parser_feed(stream->parser, line + head, size,
+					   on_stream_frame, stream) == 0);
+	abx__buf_consume(&stream->raw, head + size + 2);
+	return !stream->is_over;
+}
+
+bool envd_stream_read(envd_stream *stream)
+{
+	char piece[65536];
+	ssize_t n = stream->is_over ? 0 : read(stream->fd, piece, sizeof(piece));
+	char *end;
+
+	if (n <= 0)
+		return false;
+	abx__buf_add(&stream->raw, piece, (size_t)n);
+	end = stream->has_head ? stream->raw.data
+			       : memmem(stream->raw.data, stream->raw.len, "\r\n\r\n", 4);
+	if (!end)
+		return true;
+	if (!stream->has_head)
+		abx__buf_consume(&stream->raw, (size_t)(end - stream->raw.data) + 4);
+	stream->has_head = true;
+	while (take_chunk(stream))
+		;
+	return true;
+}
+
+static void read_until(envd_stream *stream, const abx__buf *buf, const char *text)
+{
+	while (!buf->data || !memmem(buf->data, buf->len, text, strlen(text)))
+		cr_assert(envd_stream_read(stream), "no \"%s\" in: %s", text,
+			  abx__buf_str(buf));
+}
+
+void envd_stream_until(envd_stream *stream, const char *text)
+{
+	read_until(stream, &stream->text, text);
+}
+
+void envd_stream_until_pty(envd_stream *stream, const char *text)
+{
+	read_until(stream, &stream->run.pty, text);
+}
+
+void envd_stream_to_end(envd_stream *stream)
+{
+	while (envd_stream_read(stream))
+		;
+	cr_assert(stream->is_over, "the stream was cut: %s", abx__buf_str(&stream->text));
+}
+
+void envd_stream_close(envd_stream *stream)
+{
+	close(stream->fd);
+	abx__buf_done(&stream->raw);
+	abx__buf_done(&stream->text);
+	abx__connect_parser_done(stream->parser);
+	abx__free(stream->parser);
+	envd_run_done(&stream->run);
 }

@@ -11,6 +11,7 @@
 #include <sys/types.h>
 
 #include "base/buf.h"
+#include "io/connect-frame.h"
 
 typedef struct envd_child {
 	pid_t pid;
@@ -26,6 +27,10 @@ typedef struct envd_child {
 void envd_child_start(envd_child *child, const char *const *args);
 /* SIGTERM; it must exit with 0 within some seconds. */
 void envd_child_stop(envd_child *child);
+
+/* No such process, or a zombie nobody has reaped. */
+bool envd_pid_is_gone(int pid);
+void envd_expect_gone(int pid); /* within some seconds */
 
 /* A connection, in blocking mode. */
 int envd_child_connect(const envd_child *child);
@@ -61,7 +66,7 @@ void envd_answer_done(envd_answer *answer);
 /* What came out of a Start or Connect stream. */
 typedef struct envd_run {
 	uint32_t pid;
-	abx__buf out, err;
+	abx__buf out, err, pty;
 	bool has_end;
 	int exit_code;
 	bool exited;
@@ -74,5 +79,26 @@ typedef struct envd_run {
 envd_run envd_child_run(const envd_child *child, const char *json);
 void envd_run_read(envd_run *run, const envd_answer *answer);
 void envd_run_done(envd_run *run);
+
+/* A stream read as it comes. */
+typedef struct envd_stream {
+	int fd;
+	bool has_head, is_over;
+	abx__buf raw;                /* not yet taken apart */
+	abx__connect_parser *parser; /* of the envelopes */
+	abx__buf text;               /* each message as JSON, a line each */
+	envd_run run;
+} envd_stream;
+
+void envd_stream_open(envd_stream *stream, const envd_child *child, const char *method,
+		      const char *headers, const char *json);
+/* Waits for more; false at the stream's end. */
+bool envd_stream_read(envd_stream *stream);
+/* Reads until the messages hold `text`; the test fails at the end without it. */
+void envd_stream_until(envd_stream *stream, const char *text);
+/* The same for what came on a terminal. */
+void envd_stream_until_pty(envd_stream *stream, const char *text);
+void envd_stream_to_end(envd_stream *stream);
+void envd_stream_close(envd_stream *stream); /* reading it to its end is not needed */
 
 #endif
