@@ -14,6 +14,7 @@
 #include "base/cleanup.h"
 #include "base/str.h"
 #include "envd/answer.h"
+#include "envd/encoding.h"
 #include "envd/envd.h"
 #include "envd/files.h"
 #include "envd/metadata.h"
@@ -22,6 +23,7 @@
 
 #define BUFFER_BYTES ((size_t)256 << 10)
 #define SMALL_BYTES ((size_t)64 << 10)
+#define SMALL_GZIP_BYTES ((size_t)512)
 
 struct post {
 	abx__http_req *req; /* NULL once the exchange is over */
@@ -122,8 +124,10 @@ static void after_write(uv_work_t *work, int status)
 
 static void on_body_end(struct post *post)
 {
-	bool is_small = post->filling.len <= SMALL_BYTES && !post->upload.is_saving &&
-			post->upload.count == 0;
+	/* A packed body may be far longer than it looks. */
+	bool is_small = post->filling.len <=
+				(post->upload.gunzip ? SMALL_GZIP_BYTES : SMALL_BYTES) &&
+			!post->upload.is_saving && post->upload.count == 0;
 
 	post->has_ended = true;
 	if (post->is_working)
@@ -188,18 +192,19 @@ static bool type_is(const char *type, const char *want)
 	       (type[len] == '\0' || strchr("; \t", type[len]));
 }
 
-/* What cannot be honoured yet is refused, so that nobody believes it was. */
-static bool check_encoding(abx__http_req *req)
+/* Answers 400 for a coding we cannot undo. */
+static bool read_encoding(abx__http_req *req, bool *ret_is_gzip)
 {
-	const char *encoding = abx__http_req_header(req, "Content-Encoding");
-	bool gzip = encoding && strcasecmp(encoding, "gzip") == 0;
+	const char *header = abx__http_req_header(req, "Content-Encoding");
+	enum abx__encoding encoding = abx__encoding_of_body(header);
 
-	if (!encoding || !*encoding || strcasecmp(encoding, "identity") == 0)
+	*ret_is_gzip = encoding == ABX__ENCODING_GZIP;
+	if (encoding != ABX__ENCODING_NONE)
 		return true;
-	abx__answer_error(req, gzip ? 501 : 400,
-			  gzip ? "gzip request bodies are not supported yet"
-			       : "unsupported content encoding: %.64s",
-			  encoding);
+	abx__answer_error(req, 400,
+			  "error decompressing request body: unsupported "
+			  "Content-Encoding: %.64s, supported: [gzip]",
+			  header);
 	return false;
 }
 
@@ -234,9 +239,15 @@ static bool check_type(abx__http_req *req, const char *type, const char *given)
 	return false;
 }
 
+/* How to read a body: from the head. */
+struct body_kind {
+	const char *type;
+	bool is_gzip;
+};
+
 /* Takes `user`, `path` and `metadata` over. */
 static void start(abx__http_req *req, abx__user *user, const char *workdir, char *path,
-		  abx__map *metadata, const char *type)
+		  abx__map *metadata, const struct body_kind *kind)
 {
 	ABX_CLEANUP(abx__error_freep) abx_error *err = NULL;
 	struct post *post = abx__calloc(1, sizeof(*post));
@@ -247,12 +258,21 @@ static void start(abx__http_req *req, abx__user *user, const char *workdir, char
 		return;
 	}
 	if (abx__upload_init(&post->upload, user, workdir, path,
-			     type_is(type, "multipart/form-data") ? type : NULL,
+			     type_is(kind->type, "multipart/form-data") ? kind->type
+									: NULL,
 			     abx__http_req_content_length(req), &err) < 0) {
 		abx__answer_error(req, abx_error_code(err) == ABX_EINVAL ? 400 : 500,
 				  "%s", abx_error_message(err));
 		free_post(post);
 		return;
+	}
+	if (kind->is_gzip) {
+		post->upload.gunzip = abx__gunzip_new();
+		if (!post->upload.gunzip) {
+			abx__answer_error(req, 500, "out of memory");
+			free_post(post);
+			return;
+		}
 	}
 	post->upload.metadata = *metadata;
 	*metadata = (abx__map){ 0 };
@@ -268,15 +288,16 @@ void abx__files_handle_post(struct abx__envd *envd, abx__http_req *req)
 	ABX_CLEANUP(abx__user_done) abx__user user = { 0 };
 	ABX_CLEANUP(abx__map_done) abx__map metadata = ABX__MAP_INIT;
 	ABX_CLEANUP(abx__error_freep) abx_error *err = NULL;
-	const char *type = abx__http_req_header(req, "Content-Type"), *name;
+	struct body_kind kind = { .type = abx__http_req_header(req, "Content-Type") };
+	const char *name;
 	char *path = NULL;
 
 	if (!abx__files_authorize(envd, req, ABX__SIGNING_WRITE, &query))
 		return;
 	name = abx__files_username(envd, req, query.username);
-	if (!name || !check_encoding(req) ||
+	if (!name || !read_encoding(req, &kind.is_gzip) ||
 	    !abx__files_find_user(envd, req, name, &user) ||
-	    !read_metadata(req, &metadata) || !check_type(req, type, query.path))
+	    !read_metadata(req, &metadata) || !check_type(req, kind.type, query.path))
 		return;
 	if (query.path && *query.path &&
 	    abx__path_resolve(query.path, &user, envd->default_workdir, &path, &err) <
@@ -284,5 +305,5 @@ void abx__files_handle_post(struct abx__envd *envd, abx__http_req *req)
 		abx__answer_error(req, 400, "%s", abx_error_message(err));
 		return;
 	}
-	start(req, &user, envd->default_workdir, path, &metadata, type);
+	start(req, &user, envd->default_workdir, path, &metadata, &kind);
 }

@@ -167,30 +167,26 @@ int abx__upload_init(abx__upload *upload, abx__user *user, const char *workdir,
 	return r < 0 ? abx__error_nomem(reterr) : ABX_OK;
 }
 
-void abx__upload_feed(abx__upload *upload, const char *data, size_t len)
+static int feed_plain(void *userdata, const char *data, size_t len)
 {
+	abx__upload *upload = userdata;
 	int r;
 
-	if (upload->status)
-		return;
 	if (!upload->is_multipart) {
-		if (!upload->is_saving && begin_file(upload, abx_take(upload->path)) < 0)
-			return;
-		write_file(upload, data, len);
-		return;
+		r = upload->is_saving ? ABX_OK
+				      : begin_file(upload, abx_take(upload->path));
+		return r < 0 ? r : write_file(upload, data, len);
 	}
 	r = abx__multipart_feed(&upload->parser, data, len);
-	if (r < 0 && !upload->status) {
-		abx__error_set(&upload->err, r, "error reading multipart body: %s",
-			       r == ABX_EPROTO ? "it is malformed" : "out of memory");
-		fail(upload, 500);
-	}
+	if (r >= 0 || upload->status)
+		return r;
+	abx__error_set(&upload->err, r, "error reading multipart body: %s",
+		       r == ABX_EPROTO ? "it is malformed" : "out of memory");
+	return fail(upload, 500);
 }
 
-void abx__upload_finish(abx__upload *upload)
+static void finish_plain(abx__upload *upload)
 {
-	if (upload->status)
-		return;
 	if (!upload->is_multipart) {
 		/* An empty body makes an empty file. */
 		if (!upload->is_saving && begin_file(upload, abx_take(upload->path)) < 0)
@@ -202,6 +198,39 @@ void abx__upload_finish(abx__upload *upload)
 			"error reading multipart body: it ends before its last boundary");
 		fail(upload, 500);
 	}
+}
+
+static void fail_gunzip(abx__upload *upload, int r)
+{
+	fail(upload, r == ABX_ENOMEM ? 500 : r == ABX_ETOOBIG ? 413 : 400);
+}
+
+void abx__upload_feed(abx__upload *upload, const char *data, size_t len)
+{
+	int r;
+
+	if (upload->status)
+		return;
+	if (!upload->gunzip) {
+		feed_plain(upload, data, len);
+		return;
+	}
+	r = abx__gunzip_feed(upload->gunzip, data, len, feed_plain, upload, &upload->err);
+	if (r < 0)
+		fail_gunzip(upload, r);
+}
+
+void abx__upload_finish(abx__upload *upload)
+{
+	int r;
+
+	if (upload->status)
+		return;
+	r = upload->gunzip ? abx__gunzip_finish(upload->gunzip, &upload->err) : ABX_OK;
+	if (r < 0)
+		fail_gunzip(upload, r);
+	else
+		finish_plain(upload);
 }
 
 /* What was kept, not what was sent: some file systems keep none. */
@@ -262,6 +291,7 @@ void abx__upload_done(abx__upload *upload)
 	abx__free(upload->path);
 	abx__free(upload->workdir);
 	abx__map_done(&upload->metadata);
+	abx__gunzip_free(upload->gunzip);
 	abx__user_done(&upload->user);
 	abx_error_free(upload->err);
 }

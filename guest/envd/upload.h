@@ -8,6 +8,7 @@
 #include <json-c/json.h>
 
 #include "base/error.h"
+#include "envd/gzip.h"
 #include "envd/multipart.h"
 #include "envd/save.h"
 #include "envd/users.h"
@@ -17,9 +18,10 @@
 typedef struct abx__upload {
 	abx__user user;
 	char *workdir;
-	char *path;        /* of the query, resolved; NULL: each part's file name */
-	int64_t length;    /* of the body; -1: not known */
-	abx__map metadata; /* of every file; filled after init */
+	char *path;          /* of the query, resolved; NULL: each part's file name */
+	int64_t length;      /* of the body; -1: not known */
+	abx__map metadata;   /* of every file; filled after init */
+	abx__gunzip *gunzip; /* the body is packed; set after init; NULL: it is plain */
 	bool is_multipart;
 	abx__multipart parser;
 	abx__save save;
