@@ -10,6 +10,8 @@
 
 #include "base/error.h"
 #include "base/str.h"
+#include "control/fields.h"
+#include "control/ingress.h"
 #include "control/internal.h"
 
 #define GRACE_MS                                                                    \
@@ -63,6 +65,19 @@ static int read_metadata(const abx__map *annotations, abx__map *metadata)
 	return r;
 }
 
+static int read_ingress(abx__sandbox *s, const abx__map *annotations)
+{
+	const char *text = abx__map_get(annotations, ABX__ANNOTATION_INGRESS);
+	ABX_CLEANUP(abx__json_putp)
+	json_object *obj = text ? json_tokener_parse(text) : NULL;
+	abx__ingress ingress;
+
+	if (!text)
+		return ABX_OK;
+	abx__ingress_read(obj, &ingress);
+	return abx__sandbox_set_ingress(s, &ingress);
+}
+
 /* Activity is written down lazily, so more than what is written may have happened: never
  * reclaim early for it. */
 static void read_activity(abx__sandbox *s, const abx__pod *view)
@@ -111,9 +126,10 @@ static int fill(abx__sandbox *s, abx__podrec *pod, const abx__pod *view, const c
 	    !s->image || (team && !s->team) || (user && !s->user) ||
 	    read_metadata(&view->annotations, &s->rec.metadata) < 0)
 		return ABX_ENOMEM;
-	if (abx__map_get(&view->annotations, ABX__ANNOTATION_SECURE))
-		return abx__sandbox_token(s->control, s->id, &s->rec.access_token);
-	return ABX_OK;
+	if (abx__map_get(&view->annotations, ABX__ANNOTATION_SECURE) &&
+	    abx__sandbox_token(s->control, "", s->id, &s->rec.access_token) < 0)
+		return ABX_ENOMEM;
+	return read_ingress(s, &view->annotations);
 }
 
 static int adopt_running(abx__podrec *pod, const abx__pod *view, const char *id)

@@ -9,6 +9,7 @@
 #include "base/str.h"
 #include "control/claim.h"
 #include "control/fields.h"
+#include "control/ingress.h"
 #include "model/image-ref.h"
 
 int abx__claim_check_image(const abx__pool *pool, const abx__claim_request *request,
@@ -96,11 +97,14 @@ static int prepare_annotations(abx__claim *claim, int64_t startup_ms)
 	abx__map *a = &claim->annotations;
 	json_object *metadata =
 		s->rec.metadata.count ? abx__claim_map_json(&s->rec.metadata) : NULL;
+	json_object *ingress = s->rec.ingress ? abx__ingress_json(s->rec.ingress) : NULL;
 	int r = ABX_ENOMEM;
 
 	if ((metadata || s->rec.metadata.count == 0) &&
 	    abx__map_set(a, ABX__ANNOTATION_SANDBOX_ID, s->id) == ABX_OK &&
+	    (ingress || !s->rec.ingress) &&
 	    set_json(a, ABX__ANNOTATION_METADATA, metadata) == ABX_OK &&
+	    set_json(a, ABX__ANNOTATION_INGRESS, ingress) == ABX_OK &&
 	    set_json(a, ABX__ANNOTATION_MANAGED_LABELS, claim->managed_labels) ==
 		    ABX_OK &&
 	    set_json(a, ABX__ANNOTATION_MANAGED_ANNOTATIONS,
@@ -112,6 +116,7 @@ static int prepare_annotations(abx__claim *claim, int64_t startup_ms)
 	    (!claim->secure || abx__map_set(a, ABX__ANNOTATION_SECURE, "true") == ABX_OK))
 		r = ABX_OK;
 	json_object_put(metadata);
+	json_object_put(ingress);
 	return r;
 }
 
@@ -159,9 +164,10 @@ static int fill_sandbox(abx__sandbox *s, const abx__pool *pool,
 		return ABX_ENOMEM;
 	if (abx__id_sandbox(s->id) < 0)
 		return ABX_EIO;
-	return request->secure
-		       ? abx__sandbox_token(s->control, s->id, &s->rec.access_token)
-		       : ABX_OK;
+	if (request->secure &&
+	    abx__sandbox_token(s->control, "", s->id, &s->rec.access_token) < 0)
+		return ABX_ENOMEM;
+	return abx__sandbox_set_ingress(s, request->ingress);
 }
 
 int abx__claim_prepare(abx__claim *claim, const abx__pool *pool,

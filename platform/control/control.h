@@ -204,10 +204,11 @@ typedef struct abx__claim_request {
 	int64_t max_wait_ms;        /* in the queue; 0: the startup timeout */
 	bool no_wait;               /* no idle Pod now: ABX_EEXHAUSTED */
 	bool secure;                /* give envd an access token */
-	const char *team, *user;    /* owner; may be NULL */
-	bool admin;                 /* may claim another team's env */
-	const abx__map *metadata;   /* NULL: none */
-	const abx__map *env_vars;   /* NULL: none */
+	const abx__ingress *ingress;          /* NULL: public */
+	const char *team, *user;              /* owner; may be NULL */
+	bool admin;                           /* may claim another team's env */
+	const abx__map *metadata;             /* NULL: none */
+	const abx__map *env_vars;             /* NULL: none */
 	const abx__map *labels, *annotations; /* on the Pod while claimed; NULL: none. Not
 						 of our prefixes */
 } abx__claim_request;

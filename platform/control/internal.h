@@ -223,6 +223,7 @@ struct abx__sandbox {
 	UT_hash_handle hh; /* by id */
 	char id[ABX__SANDBOX_ID_LEN + 1];
 	char *namespace_, *env, *template_, *image, *pod_name, *pool_name, *team, *user;
+	abx__ingress *ingress; /* NULL: public */
 	abx__podrec *pod;
 	abx__claim *claim; /* while STARTING */
 	abx__timer timer;  /* idle reclaim */
@@ -405,7 +406,11 @@ void abx__sandboxes_done(abx__sandboxes *table);
 void abx__sandboxes_started(abx__sandboxes *table, abx__sandbox *sandbox,
 			    int64_t started_ms);
 abx__sandbox *abx__sandboxes_get(const abx__sandboxes *table, const char *id);
-int abx__sandbox_token(const abx__control *control, const char *id, abx__secret **ret);
+/* Hex of an HMAC of `prefix` and the id: the same one every time it is asked for. */
+int abx__sandbox_token(const abx__control *control, const char *prefix, const char *id,
+		       abx__secret **ret);
+/* Copies it, and makes the token it asks for; NULL and the default leave both out. */
+int abx__sandbox_set_ingress(abx__sandbox *sandbox, const abx__ingress *ingress);
 
 /* reclaim.c */
 void abx__sandbox_arm_idle(abx__sandbox *sandbox);

@@ -11,6 +11,7 @@
 
 #include "base/error.h"
 #include "base/str.h"
+#include "control/ingress.h"
 #include "control/internal.h"
 
 #define RETRY_FIRST_MS 1000
@@ -494,6 +495,7 @@ static const char *const claim_annotations[] = {
 	ABX__ANNOTATION_MANAGED_LABELS,
 	ABX__ANNOTATION_MANAGED_ANNOTATIONS,
 	ABX__ANNOTATION_SECURE,
+	ABX__ANNOTATION_INGRESS,
 };
 #define CLAIM_ANNOTATION_COUNT (sizeof(claim_annotations) / sizeof(claim_annotations[0]))
 

@@ -4,20 +4,25 @@
  */
 #include "control/sandboxes.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/alloc.h"
 #include "base/error.h"
+#include "control/ingress.h"
 #include "control/internal.h"
 
-int abx__sandbox_token(const abx__control *control, const char *id, abx__secret **ret)
+int abx__sandbox_token(const abx__control *control, const char *prefix, const char *id,
+		       abx__secret **ret)
 {
 	uint8_t mac[ABX__SHA256_LEN];
-	char hex[2 * ABX__SHA256_LEN + 1];
+	char hex[2 * ABX__SHA256_LEN + 1], text[64 + ABX__SANDBOX_ID_LEN];
 	abx__secret *secret;
-	int r = abx__hmac_sha256(control->token_key, sizeof(control->token_key), id,
-				 strlen(id), mac);
+	int r;
 
+	snprintf(text, sizeof(text), "%s%s", prefix, id);
+	r = abx__hmac_sha256(control->token_key, sizeof(control->token_key), text,
+			     strlen(text), mac);
 	if (r < 0)
 		return r;
 	abx__hex(mac, sizeof(mac), hex);
@@ -28,6 +33,21 @@ int abx__sandbox_token(const abx__control *control, const char *id, abx__secret 
 		return ABX_ENOMEM;
 	*ret = secret;
 	return ABX_OK;
+}
+
+int abx__sandbox_set_ingress(abx__sandbox *sandbox, const abx__ingress *ingress)
+{
+	if (!ingress || !abx__ingress_is_set(ingress))
+		return ABX_OK;
+	sandbox->ingress = abx__malloc(sizeof(*ingress));
+	if (!sandbox->ingress)
+		return ABX_ENOMEM;
+	*sandbox->ingress = *ingress;
+	sandbox->rec.ingress = sandbox->ingress;
+	return ingress->closed
+		       ? abx__sandbox_token(sandbox->control, "sandbox-traffic-",
+					    sandbox->id, &sandbox->rec.traffic_token)
+		       : ABX_OK;
 }
 
 abx__sandbox *abx__sandbox_new(abx__control *control)
@@ -64,6 +84,8 @@ void abx__sandbox_free(abx__sandbox *sandbox)
 	abx__timers_release(&sandbox->control->timers, &sandbox->timer);
 	abx__map_done(&sandbox->rec.metadata);
 	abx__secret_free(sandbox->rec.access_token);
+	abx__secret_free(sandbox->rec.traffic_token);
+	abx__free(sandbox->ingress);
 	waiters_free(sandbox->kill_waiters);
 	waiters_free(sandbox->persist_waiters);
 	waiters_free(sandbox->persisting);
@@ -171,7 +193,8 @@ void abx__sandboxes_done(abx__sandboxes *table)
 	table->size = 0;
 }
 
-/* ID, CLUSTER.ID or ID-CLUSTER; ids hold neither '.' nor '-'. */
+/* ID, CLUSTER.ID, ID-CLUSTER, or E2B's older ID-CLIENTID; ids hold neither '.' nor '-'.
+ */
 abx__sandbox *abx__sandboxes_get(const abx__sandboxes *table, const char *id)
 {
 	size_t prefix = strlen(table->cluster_id);
@@ -182,7 +205,8 @@ abx__sandbox *abx__sandboxes_get(const abx__sandboxes *table, const char *id)
 	if (strncmp(id, table->cluster_id, prefix) == 0 && id[prefix] == '.') {
 		id += prefix + 1;
 		len = strlen(id);
-	} else if (dash && strcmp(dash + 1, table->cluster_id) == 0) {
+	} else if (dash && (strcmp(dash + 1, table->cluster_id) == 0 ||
+			    strcmp(dash + 1, ABX__SANDBOX_CLIENT_ID) == 0)) {
 		len = (size_t)(dash - id);
 	}
 	HASH_FIND(hh, table->by_id, id, len, found);

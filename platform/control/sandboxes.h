@@ -19,6 +19,19 @@ enum abx__sandbox_state {
 	ABX__SANDBOX_STOPPING,
 };
 
+#define ABX__INGRESS_MASK_MAX 253
+#define ABX__INGRESS_HTTPS_MAX 100
+
+/* How traffic to a sandbox's own ports is let in; the runtime's port is not concerned. */
+typedef struct abx__ingress {
+	bool closed; /* nobody without the traffic token */
+	/* The Host the sandbox is told, "${PORT}" in it being the port; "": the client's
+	 */
+	char mask_host[ABX__INGRESS_MASK_MAX + 1];
+	uint16_t https_ports[ABX__INGRESS_HTTPS_MAX]; /* that speak TLS inside */
+	size_t https_count;
+} abx__ingress;
+
 typedef struct abx__sandbox_rec {
 	const char *id;
 	const char *namespace_;
@@ -35,13 +48,18 @@ typedef struct abx__sandbox_rec {
 	abx__map metadata;              /* the caller's own */
 	abx__secret *access_token;      /* envd's; NULL when the sandbox is not secure */
 	int64_t cpu_milli, memory_bytes;
-	uint16_t runtime_port; /* envd's: 49983 */
+	uint16_t runtime_port;       /* envd's: 49983 */
+	const abx__ingress *ingress; /* NULL: public, nothing masked, no TLS */
+	abx__secret *traffic_token;  /* NULL: public */
 } abx__sandbox_rec;
 
 typedef struct abx__sandboxes abx__sandboxes;
 
-/* Any spelling of the id (ID, CLUSTER.ID, ID-CLUSTER with the local cluster); NULL when
-   unknown. Borrowed until the loop turns. */
+/* What E2B's API calls clientID, and what its older ids end in: the same for all. */
+#define ABX__SANDBOX_CLIENT_ID "6532622b"
+
+/* Any spelling of the id (ID, CLUSTER.ID and ID-CLUSTER with the local cluster,
+   ID-CLIENTID); NULL when unknown. Borrowed until the loop turns. */
 const abx__sandbox_rec *abx__sandboxes_find(const abx__sandboxes *table, const char *id);
 /* A request passed, or a stream is open: the idle clock starts over. Cheap; persisted
  * lazily by control. */

@@ -31,10 +31,40 @@ void abx__gateway_wake(abx__gateway *gateway);
 /* One thing less that holds the gateway open. */
 void abx__gateway_unhold(abx__gateway *gateway);
 
-/* The data plane's error answers; `form` decides about the body's shape. `port` 0: not
- * named. */
+/* Words of refusals that have a page of their own. */
+#define ABX__GATEWAY_TOKEN_HEADER "e2b-traffic-access-token"
+#define ABX__GATEWAY_NOT_FOUND "The sandbox was not found"
+#define ABX__GATEWAY_NOT_RUNNING "The sandbox is not running"
+#define ABX__GATEWAY_PORT_CLOSED "The sandbox is running but port is not open"
+#define ABX__GATEWAY_TOKEN_MISSING                                    \
+	"Sandbox is secured with traffic access token. Token header " \
+	"'" ABX__GATEWAY_TOKEN_HEADER "' is missing"
+#define ABX__GATEWAY_TOKEN_WRONG                                                  \
+	"Sandbox is secured with traffic access token. Provided token in header " \
+	"'" ABX__GATEWAY_TOKEN_HEADER "' is invalid"
+
+/* pages.c: the data plane's error answers, a page for a browser; `form` decides about the
+ * JSON's shape. `port` 0: not named. */
 void abx__gateway_refuse(abx__http_req *req, enum abx__route_form form, int status,
 			 const char *id, uint16_t port, const char *message);
+
+/* 400 for what names no sandbox and port: text for E2B's forms, {"error": text} for
+ * Agent-Sandbox's. */
+void abx__gateway_refuse_route(abx__http_req *req, const abx__route *route);
+/* 404 for one of envd's control routes. */
+void abx__gateway_refuse_control(abx__http_req *req, const char *target);
+
+/* admit.c */
+
+/* The words of the 403 for a request that may not come in; NULL: it may. */
+const char *abx__gateway_bars(const abx__sandbox_rec *rec, uint16_t port,
+			      const abx__http_req *req);
+/* The request carries a proof that is as good as a key: the traffic token, or a signature
+   that envd will check. */
+bool abx__gateway_has_proof(const abx__sandbox_rec *rec, const abx__route *route,
+			    const abx__http_req *req);
+/* The Host the sandbox is told instead of the client's; *ret stays when it is that. */
+int abx__gateway_host(const abx__sandbox_rec *rec, uint16_t port, char **ret);
 
 /* passage.c: carries the request; the record is valid for this turn. */
 void abx__passage_start(abx__gateway *gateway, abx__http_req *req,

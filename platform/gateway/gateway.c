@@ -1,89 +1,15 @@
 /*
- * gateway.c - see gateway.h: which requests are the gateway's, which of them are refused
- * and how, and its own life.
+ * gateway.c - see gateway.h: which requests are the gateway's, which of them are refused,
+ * and its own life.
  */
 #include <string.h>
 #include <strings.h>
 
 #include "base/alloc.h"
-#include "base/buf.h"
 #include "base/error.h"
 #include "gateway/gateway-priv.h"
-#include "io/json.h"
 
 #define SWEEP_MS 5000
-
-/* ---- refusals ---- */
-
-static int put_body(json_object *body, enum abx__route_form form, int status,
-		    const char *id, uint16_t port, const char *message)
-{
-	int r = ABX_OK;
-
-	/* Agent-Sandbox's own forms carry its "error" too. */
-	if (form == ABX__ROUTE_PATH || form == ABX__ROUTE_X_HEADERS)
-		r = abx__json_set_str(body, "error", message);
-	if (r == ABX_OK)
-		r = abx__json_set_str(body, "sandboxId", id);
-	if (r == ABX_OK)
-		r = abx__json_set_str(body, "message", message);
-	if (r == ABX_OK && port)
-		r = abx__json_set_i64(body, "port", port);
-	return r == ABX_OK ? abx__json_set_i64(body, "code", status) : r;
-}
-
-static void send_json(abx__http_req *req, int status, json_object *body, int r)
-{
-	ABX_CLEANUP_BUF abx__buf text = ABX__BUF_INIT;
-
-	if (r == ABX_OK)
-		r = abx__json_print(body, &text);
-	if (r == ABX_OK)
-		r = abx__http_res_send(req, status, "application/json",
-				       abx__buf_str(&text), text.len);
-	if (r < 0)
-		abx__http_res_abort(req);
-}
-
-void abx__gateway_refuse(abx__http_req *req, enum abx__route_form form, int status,
-			 const char *id, uint16_t port, const char *message)
-{
-	ABX_CLEANUP_JSON json_object *body = json_object_new_object();
-
-	send_json(req, status, body,
-		  body ? put_body(body, form, status, id, port, message) : ABX_ENOMEM);
-}
-
-/* 400 for what names no sandbox and port: text for E2B's forms, {"error": text} for
- * Agent-Sandbox's. */
-static void refuse_route(abx__http_req *req, const abx__route *route)
-{
-	ABX_CLEANUP_JSON json_object *body = NULL;
-
-	if (route->form == ABX__ROUTE_E2B_HEADERS || route->form == ABX__ROUTE_HOST) {
-		abx__http_res_send(req, 400, "text/plain; charset=utf-8", route->wrong,
-				   strlen(route->wrong));
-		return;
-	}
-	body = json_object_new_object();
-	send_json(req, 400, body,
-		  body ? abx__json_set_str(body, "error", route->wrong) : ABX_ENOMEM);
-}
-
-static void refuse_control(abx__http_req *req, const char *target)
-{
-	ABX_CLEANUP_JSON json_object *body = json_object_new_object();
-	ABX_CLEANUP(abx__freep) char *path = abx__strndup(target, strcspn(target, "?"));
-	int r = body && path ? ABX_OK : ABX_ENOMEM;
-
-	if (r == ABX_OK)
-		r = abx__json_set_str(body, "message", "not found");
-	if (r == ABX_OK)
-		r = abx__json_set_str(body, "path", path);
-	if (r == ABX_OK)
-		r = abx__json_set_i64(body, "code", 404);
-	send_json(req, 404, body, r);
-}
 
 /* ---- the decision ---- */
 
@@ -110,11 +36,11 @@ bool abx__gateway_match(const abx__http_req *req)
 }
 
 static bool key_passes(abx__gateway *gateway, const abx__http_req *req,
-		       const abx__sandbox_rec *rec)
+		       const abx__route *route, const abx__sandbox_rec *rec)
 {
 	const char *key;
 
-	if (!gateway->opts.check_key)
+	if (!gateway->opts.check_key || (rec && abx__gateway_has_proof(rec, route, req)))
 		return true;
 	key = abx__http_req_header(req, "agentbox-api-key");
 	if (!key)
@@ -132,7 +58,7 @@ static bool refuse_control_route(abx__http_req *req, const abx__route *route)
 		return false;
 	r = abx__route_is_control(route->rest);
 	if (r == 1)
-		refuse_control(req, route->rest);
+		abx__gateway_refuse_control(req, route->rest);
 	else if (r == ABX_EINVAL)
 		abx__gateway_refuse(req, route->form, 400, route->id, 0,
 				    "The path's percent encoding is broken");
@@ -141,9 +67,23 @@ static bool refuse_control_route(abx__http_req *req, const abx__route *route)
 	return r != 0;
 }
 
+/* A host may carry anything behind the id (PORT-ID-anything): it is not the id's, and not
+ * told. */
+static const abx__sandbox_rec *find(abx__gateway *gateway, abx__route *route)
+{
+	const abx__sandbox_rec *rec =
+		abx__sandboxes_find(gateway->opts.sandboxes, route->id);
+
+	if (route->form != ABX__ROUTE_HOST)
+		return rec;
+	route->id[strcspn(route->id, "-")] = '\0';
+	return rec ? rec : abx__sandboxes_find(gateway->opts.sandboxes, route->id);
+}
+
 void abx__gateway_serve(abx__gateway *gateway, abx__http_req *req)
 {
 	const abx__sandbox_rec *rec;
+	const char *refusal;
 	abx__route route;
 
 	read_route(req, &route);
@@ -152,23 +92,26 @@ void abx__gateway_serve(abx__gateway *gateway, abx__http_req *req)
 		return;
 	}
 	if (route.wrong) {
-		refuse_route(req, &route);
+		abx__gateway_refuse_route(req, &route);
 		return;
 	}
 	if (refuse_control_route(req, &route))
 		return;
-	rec = abx__sandboxes_find(gateway->opts.sandboxes, route.id);
-	if (!key_passes(gateway, req, rec))
+	rec = find(gateway, &route);
+	refusal = rec ? abx__gateway_bars(rec, route.port, req) : NULL;
+	if (!key_passes(gateway, req, &route, rec))
 		abx__gateway_refuse(req, route.form, 401, route.id, 0, "unauthorized");
 	else if (!rec)
 		abx__gateway_refuse(req, route.form, 502, route.id, 0,
-				    "The sandbox was not found");
+				    ABX__GATEWAY_NOT_FOUND);
+	else if (refusal)
+		abx__gateway_refuse(req, route.form, 403, route.id, 0, refusal);
 	else if (rec->state != ABX__SANDBOX_RUNNING)
 		abx__gateway_refuse(req, route.form, 502, route.id, 0,
-				    "The sandbox is not running");
+				    ABX__GATEWAY_NOT_RUNNING);
 	else if (route.port == rec->runtime_port && route.port != ABX__ROUTE_ENVD_PORT &&
 		 abx__route_is_control(route.rest) != 0)
-		refuse_control(req, route.rest);
+		abx__gateway_refuse_control(req, route.rest);
 	else
 		abx__passage_start(gateway, req, &route, rec);
 }

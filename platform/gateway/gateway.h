@@ -4,8 +4,7 @@
  * from the engine port; ids are looked up in control's table.
  *
  * agentboxd's on_request asks abx__gateway_match() first and gives what matches to
- * abx__gateway_serve(), which answers it whatever it is. Not here: the browser's HTML
- * error pages and traffic tokens.
+ * abx__gateway_serve(), which answers it whatever it is.
  */
 #ifndef ABX_GATEWAY_GATEWAY_H
 #define ABX_GATEWAY_GATEWAY_H

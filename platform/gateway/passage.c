@@ -36,6 +36,7 @@ struct passage {
 	bool retried;
 	bool req_paused;
 	uint64_t moved; /* loop time */
+	char *host;     /* told to the sandbox instead of the client's; NULL: none */
 	char *id, *namespace_, *pod, *target;
 	char text[];
 };
@@ -97,8 +98,12 @@ static bool is_ours(const passage *p, const char *name)
 {
 	if (strcasecmp(name, "content-length") == 0 || strcasecmp(name, "expect") == 0)
 		return true;
-	/* Keys are the platform's: a sandbox must not see them. */
+	if (p->host &&
+	    (strcasecmp(name, "host") == 0 || strcasecmp(name, "x-forwarded-host") == 0))
+		return true;
+	/* Keys and tokens are the platform's: a sandbox must not see them. */
 	return strcasecmp(name, "agentbox-api-key") == 0 ||
+	       strcasecmp(name, ABX__GATEWAY_TOKEN_HEADER) == 0 ||
 	       (p->gateway->opts.check_key && strcasecmp(name, "x-api-key") == 0);
 }
 
@@ -143,6 +148,18 @@ static int put_fields(const passage *p, abx__buf *head)
 	return r;
 }
 
+static int put_host(const passage *p, abx__buf *head)
+{
+	const char *given = abx__http_req_header(p->req, "host");
+
+	if (p->host && given)
+		return abx__buf_addf(head, "Host: %s\r\nX-Forwarded-Host: %s\r\n",
+				     p->host, given);
+	if (p->host)
+		return abx__buf_addf(head, "Host: %s\r\n", p->host);
+	return given ? ABX_OK : abx__buf_addf(head, "Host: localhost:%u\r\n", p->port);
+}
+
 static int build_head(const passage *p, abx__buf *head)
 {
 	int r;
@@ -151,8 +168,8 @@ static int build_head(const passage *p, abx__buf *head)
 	if (r == ABX_OK)
 		r = abx__buf_addf(head, "%s %s HTTP/1.1\r\n",
 				  abx__http_req_method(p->req), p->target);
-	if (r == ABX_OK && !abx__http_req_header(p->req, "host"))
-		r = abx__buf_addf(head, "Host: localhost:%u\r\n", p->port);
+	if (r == ABX_OK)
+		r = put_host(p, head);
 	if (r == ABX_OK)
 		r = put_fields(p, head);
 	if (r == ABX_OK)
@@ -373,6 +390,7 @@ static void on_closed(abx__http_req *req, bool answered, void *userdata)
 		gateway->passages = p->next;
 	if (p->next)
 		p->next->prev = p->prev;
+	abx__free(p->host);
 	abx__free(p);
 	abx__gateway_unhold(gateway);
 }
@@ -420,14 +438,14 @@ static void on_connected(void *userdata, int r, abx__upstream *up, const abx_err
 		return;
 	}
 	if (r == ABX_EUNAVAILABLE) {
-		give_up(p, 502, p->port, "The sandbox is running but port is not open");
+		give_up(p, 502, p->port, ABX__GATEWAY_PORT_CLOSED);
 		return;
 	}
 	abx__log_warn(p->gateway->opts.log, "cannot reach a sandbox's port",
 		      "sandbox=%s port=%u error=%s", p->id, p->port,
 		      err ? abx_error_message(err) : abx_error_name(r));
 	if (r == ABX_ENOTFOUND)
-		give_up(p, 502, 0, "The sandbox was not found");
+		give_up(p, 502, 0, ABX__GATEWAY_NOT_FOUND);
 	else if (r == ABX_ETIMEDOUT)
 		give_up(p, 504, p->port,
 			"The sandbox did not accept the connection in time");
@@ -485,7 +503,8 @@ void abx__passage_start(abx__gateway *gateway, abx__http_req *req,
 {
 	passage *p = new_passage(route, rec);
 
-	if (!p) {
+	if (!p || abx__gateway_host(rec, route->port, &p->host) < 0) {
+		abx__free(p);
 		abx__http_res_abort(req);
 		return;
 	}

@@ -116,8 +116,8 @@ static void parse_headers(const char *id, const char *port, abx__route *route)
 		 e2b ? "Invalid sandbox port" : "invalid sandbox port");
 }
 
-/* PORT-ID.anything: a left-most label of digits, a dash and an id, and at least one dot.
- */
+/* PORT-ID.anything or PORT-ID-anything.anything: a left-most label of digits, a dash and
+ * an id, and at least one dot. */
 static bool parse_host(const char *host, abx__route *route)
 {
 	size_t label, digits;

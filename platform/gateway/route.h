@@ -4,7 +4,7 @@
  * Forms, the first that fits wins (contract/e2b-control-api.md sections 7, 13 and 14):
  *   path     /sandboxes/ID/PORT/rest, also below /agent-sandbox/api/data; PORT all digits
  *   headers  E2b-Sandbox-Id + E2b-Sandbox-Port, or x-sandbox-id + x-sandbox-port
- *   host     PORT-ID.anything
+ *   host     PORT-ID.anything, PORT-ID-anything.anything
  * The path form yields to headers that name another sandbox: then the path is the
  * sandbox's own. Clients in the wild send the headers along with the path form, so
  * headers first would hand them their own prefix as a path.

@@ -7,6 +7,7 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "base/str.h"
+#include "control/ingress.h"
 #include "model/keys.h"
 #include "serve/e2b.h"
 
@@ -66,7 +67,73 @@ static int only_empty(json_object *o, const char *key, const char *name,
 	return empty ? ABX_OK : unsupported(name, reterr);
 }
 
-static int check_network(json_object *body, abx_error **reterr)
+/* What the local engine has no filter for yet: absent, or empty. */
+static int check_egress(json_object *network, abx_error **reterr)
+{
+	static const char *const fields[] = { "allowOut", "denyOut", "egressProxy",
+					      "rules", "dnsServers" };
+	int r = ABX_OK;
+
+	for (size_t i = 0; r == ABX_OK && i < sizeof(fields) / sizeof(fields[0]); i++) {
+		char name[64] = "network.";
+
+		abx__str_copy(name + 8, sizeof(name) - 8, fields[i]);
+		r = only_empty(network, fields[i], name, reterr);
+	}
+	return r;
+}
+
+static int parse_https_ports(json_object *network, abx__ingress *ret, abx_error **reterr)
+{
+	json_object *ports = NULL;
+	int r = abx__json_get_array(network, "httpsPorts", &ports, reterr);
+
+	for (size_t i = 0; r == 1 && i < json_object_array_length(ports); i++) {
+		json_object *port = json_object_array_get_idx(ports, i);
+
+		if (ret->https_count == ABX__INGRESS_HTTPS_MAX)
+			return abx__error_set(reterr, ABX_EINVAL,
+					      "network.httpsPorts has over %d ports",
+					      ABX__INGRESS_HTTPS_MAX);
+		if (!json_object_is_type(port, json_type_int))
+			return abx__error_set(reterr, ABX_EINVAL,
+					      "network.httpsPorts must be integers");
+		if (abx__ingress_check_https_port(json_object_get_int64(port), reterr) <
+		    0)
+			return ABX_EINVAL;
+		ret->https_ports[ret->https_count++] =
+			(uint16_t)json_object_get_int64(port);
+	}
+	if (r == 1 && ret->https_count > 0)
+		return unsupported("network.httpsPorts", reterr);
+	return r < 0 ? r : ABX_OK;
+}
+
+static int parse_ingress(json_object *network, bool secure, abx__ingress *ret,
+			 abx_error **reterr)
+{
+	const char *mask = NULL;
+	bool is_public = true;
+	int r = abx__json_get_bool(network, "allowPublicTraffic", &is_public, reterr);
+
+	if (r >= 0 && !is_public && !secure)
+		return abx__error_set(reterr, ABX_EINVAL,
+				      "You cannot create a sandbox without public access "
+				      "unless you enable secure envd access via 'secure' "
+				      "flag.");
+	ret->closed = !is_public;
+	if (r >= 0)
+		r = abx__json_get_str(network, "maskRequestHost", &mask, reterr);
+	if (r == 1)
+		r = abx__ingress_check_mask(mask, reterr);
+	if (r < 0)
+		return r;
+	if (mask)
+		abx__str_copy(ret->mask_host, sizeof(ret->mask_host), mask);
+	return parse_https_ports(network, ret, reterr);
+}
+
+static int parse_network(json_object *body, abx__e2b_create *c, abx_error **reterr)
 {
 	static const char *const known[] = {
 		"allowPublicTraffic", "allowOut",        "denyOut",
@@ -81,15 +148,8 @@ static int check_network(json_object *body, abx_error **reterr)
 	r = abx__json_only(network, known, reterr);
 	if (r < 0)
 		return abx__error_prefix(reterr, "network");
-	r = only_bool(network, known[0], "network.allowPublicTraffic: false", true,
-		      reterr);
-	for (size_t i = 1; r == ABX_OK && known[i]; i++) {
-		char name[64] = "network.";
-
-		abx__str_copy(name + 8, sizeof(name) - 8, known[i]);
-		r = only_empty(network, known[i], name, reterr);
-	}
-	return r;
+	r = check_egress(network, reterr);
+	return r < 0 ? r : parse_ingress(network, c->secure, &c->ingress, reterr);
 }
 
 static int check_nested(json_object *body, const char *object, const char *key,
@@ -126,8 +186,6 @@ static int check_unhonoured(json_object *body, abx_error **reterr)
 	if (r == ABX_OK)
 		r = only_bool(body, "allow_internet_access",
 			      "allow_internet_access: false", true, reterr);
-	if (r == ABX_OK)
-		r = check_network(body, reterr);
 	if (r == ABX_OK)
 		r = only_empty(body, "mcp", "mcp", reterr);
 	if (r == ABX_OK)
@@ -279,6 +337,8 @@ static int parse_fields(json_object *body, bool v2, abx__e2b_create *c,
 		r = split_metadata(c, reterr);
 	if (r == ABX_OK)
 		r = check_unhonoured(body, reterr);
+	if (r == ABX_OK)
+		r = parse_network(body, c, reterr);
 	/* The metadata key wins over the address. */
 	if (r == ABX_OK && !c->image && c->address.image) {
 		c->image = abx__strdup(c->address.image);

@@ -8,6 +8,7 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "base/str.h"
+#include "control/ingress.h"
 #include "serve/e2b.h"
 #include "serve/list.h"
 
@@ -28,7 +29,7 @@ static int set_ids(json_object *o, const abx__sandbox_rec *rec)
 	if (r == ABX_OK)
 		r = abx__json_set_str(o, "sandboxID", rec->id);
 	if (r == ABX_OK)
-		r = abx__json_set_str(o, "clientID", ABX__E2B_CLIENT_ID);
+		r = abx__json_set_str(o, "clientID", ABX__SANDBOX_CLIENT_ID);
 	if (r == ABX_OK)
 		r = abx__json_set_str(o, "envdVersion", ABX__SERVE_ENVD_VERSION);
 	return r;
@@ -47,7 +48,9 @@ json_object *abx__e2b_sandbox(const abx__sandbox_rec *rec)
 	ABX_CLEANUP_JSON json_object *o = json_object_new_object();
 
 	if (!o || set_ids(o, rec) < 0 || set_token(o, rec) < 0 ||
-	    abx__json_set_str(o, "trafficAccessToken", NULL) < 0 ||
+	    abx__json_set_str(o, "trafficAccessToken",
+			      rec->traffic_token ? abx__secret_reveal(rec->traffic_token)
+						 : NULL) < 0 ||
 	    abx__json_set_str(o, "domain", NULL) < 0)
 		return NULL;
 	return abx_take(o);
@@ -84,6 +87,15 @@ static json_object *listed(const abx__sandbox_rec *rec)
 	return abx_take(o);
 }
 
+static int set_network(json_object *o, const abx__sandbox_rec *rec)
+{
+	json_object *network = rec->ingress ? abx__ingress_json(rec->ingress) : NULL;
+
+	if (!network)
+		return rec->ingress ? ABX_ENOMEM : ABX_OK;
+	return abx__json_set_take(o, "network", network);
+}
+
 static json_object *detail(const abx__sandbox_rec *rec)
 {
 	ABX_CLEANUP_JSON json_object *o = listed(rec);
@@ -97,7 +109,8 @@ static json_object *detail(const abx__sandbox_rec *rec)
 	    abx__json_set_bool(lifecycle, "autoResume", false) < 0 ||
 	    abx__json_set_str(lifecycle, "onTimeout", "kill") < 0 ||
 	    set_token(o, rec) < 0 || abx__json_set_str(o, "domain", NULL) < 0 ||
-	    abx__json_set_str(o, "allowInternetAccess", NULL) < 0)
+	    abx__json_set_str(o, "allowInternetAccess", NULL) < 0 ||
+	    set_network(o, rec) < 0)
 		return NULL;
 	return abx_take(o);
 }
@@ -176,6 +189,7 @@ static void start_claim(abx__call *call, const abx__e2b_create *c)
 		.idle_default_ms = ABX__E2B_IDLE_DEFAULT_MS,
 		.no_wait = c->no_wait,
 		.secure = c->secure,
+		.ingress = &c->ingress,
 		.team = call->who.team,
 		.user = call->who.user,
 		.admin = call->who.admin,

@@ -12,7 +12,6 @@
 #include "model/address.h"
 #include "serve/call.h"
 
-#define ABX__E2B_CLIENT_ID "6532622b"
 /* Without a timeout of its own and without its env's, a sandbox ends after so long
  * without activity. */
 #define ABX__E2B_IDLE_DEFAULT_MS 300000
@@ -28,6 +27,7 @@ typedef struct abx__e2b_create {
 	int64_t idle_timeout_ms;    /* 0: the env's */
 	bool no_wait;
 	bool secure;
+	abx__ingress ingress;
 } abx__e2b_create;
 
 /* ABX_EINVAL and ABX_EUNSUPPORTED name the field. */

@@ -87,11 +87,13 @@ Test(control_claim, the_pod_carries_the_contracts_labels_and_annotations)
 Test(control_claim, release_clears_everything_of_the_sandbox)
 {
 	abx__map own = ABX__MAP_INIT;
+	const abx__ingress ingress = { .closed = true };
 	abx__claim_request request = { .namespace_ = "default",
 				       .name = "demo",
 				       .labels = &own,
 				       .annotations = &own,
 				       .secure = true,
+				       .ingress = &ingress,
 				       .idle_timeout_ms = 1000 };
 	answer a = { 0 };
 	abx__pod view;

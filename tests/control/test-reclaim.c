@@ -378,6 +378,8 @@ Test(control_reclaim, any_spelling_of_an_id_finds_it)
 	cr_assert(abx__sandboxes_find(table, spelled));
 	snprintf(spelled, sizeof(spelled), "%s-local", a.id);
 	cr_assert(abx__sandboxes_find(table, spelled));
+	snprintf(spelled, sizeof(spelled), "%s-6532622b", a.id);
+	cr_assert(abx__sandboxes_find(table, spelled));
 	snprintf(spelled, sizeof(spelled), "far.%s", a.id);
 	cr_assert_null(abx__sandboxes_find(table, spelled));
 	snprintf(spelled, sizeof(spelled), "%s-far", a.id);

@@ -127,11 +127,20 @@ static uint16_t serve(struct fixture *f, abx__http_handler handler,
 
 void fixture_start(struct fixture *f)
 {
+	static const abx__ingress ingress = { .closed = true,
+					      .mask_host = "masked.example:${PORT}" };
+	abx__sandbox_rec *closed;
+
 	signal(SIGPIPE, SIG_IGN);
 	uv_loop_init(&f->loop);
 	stub_sandboxes_add(&f->table, "abc", ABX__SANDBOX_RUNNING);
 	stub_sandboxes_add(&f->table, "starting", ABX__SANDBOX_STARTING);
 	stub_sandboxes_add(&f->table, "stopping", ABX__SANDBOX_STOPPING);
+	stub_sandboxes_add(&f->table, "closed", ABX__SANDBOX_RUNNING);
+	closed = &f->table.recs[f->table.count - 1];
+	closed->access_token = abx__secret_new("envd-token", 10);
+	closed->traffic_token = abx__secret_new("traffic-token", 13);
+	closed->ingress = &ingress;
 	stub_connect_init(&f->engine, &f->loop);
 	f->front_port = serve(f, on_front, &f->front);
 	f->back_port = serve(f, on_back, &f->back);
@@ -210,4 +219,8 @@ void fixture_stop(struct fixture *f)
 	cr_assert_eq(uv_loop_close(&f->loop), 0, "handles were left open");
 	cr_assert_eq(f->table.begins, f->table.ends, "a stream was not ended");
 	abx__buf_done(&f->peer_got);
+	for (size_t i = 0; i < f->table.count; i++) {
+		abx__secret_free(f->table.recs[i].access_token);
+		abx__secret_free(f->table.recs[i].traffic_token);
+	}
 }

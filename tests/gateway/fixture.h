@@ -39,6 +39,8 @@ struct fixture {
 #define ENVD "Host: x\r\nE2b-Sandbox-Id: abc\r\nE2b-Sandbox-Port: 49983\r\n"
 #define USER "Host: x\r\nE2b-Sandbox-Id: abc\r\nE2b-Sandbox-Port: 8000\r\n"
 
+/* With the sandboxes "abc" (running), "starting", "stopping", and "closed": running, its
+ * ports behind the token "traffic-token", its Host masked. */
 void fixture_start(struct fixture *f);
 void fixture_stop(struct fixture *f);
 /* From here every port leads to a listener of the test's. */

@@ -22,6 +22,19 @@ Test(gateway_refuse, bodies_and_codes_are_the_contracts)
 		{ "GET /sandboxes/nope/80/ HTTP/1.1\r\nHost: x\r\n\r\n", "502",
 		  "{\"error\":\"The sandbox was not found\",\"sandboxId\":\"nope\","
 		  "\"message\":\"The sandbox was not found\",\"code\":502}" },
+		{ "GET / HTTP/1.1\r\nHost: 80-nope-00000000.x\r\n\r\n", "502",
+		  "{\"sandboxId\":\"nope\",\"message\":\"The sandbox was not "
+		  "found\",\"code\":502}" },
+		{ "GET / HTTP/1.1\r\nHost: 80-closed.x\r\n\r\n", "403",
+		  "{\"sandboxId\":\"closed\",\"message\":\"Sandbox is secured with "
+		  "traffic access token. Token header 'e2b-traffic-access-token' is "
+		  "missing\",\"code\":403}" },
+		{ "GET / HTTP/1.1\r\nHost: 80-closed.x\r\n"
+		  "E2b-Traffic-Access-Token: traffic-tokem\r\n\r\n",
+		  "403",
+		  "{\"sandboxId\":\"closed\",\"message\":\"Sandbox is secured with "
+		  "traffic access token. Provided token in header "
+		  "'e2b-traffic-access-token' is invalid\",\"code\":403}" },
 		{ "GET / HTTP/1.1\r\nHost: 80-starting.x\r\n\r\n", "502",
 		  "{\"sandboxId\":\"starting\",\"message\":\"The sandbox is not "
 		  "running\",\"code\":502}" },
@@ -181,5 +194,150 @@ Test(gateway_refuse, keys_are_checked_when_asked_for_and_never_passed_on)
 	wire_say(&f.w, "GET / HTTP/1.1\r\n" USER "X-API-Key: good\r\n\r\n");
 	WIRE_UNTIL(&f.w, wire_got(&f.w, "hello"));
 	cr_assert_null(strstr(f.head, "good"));
+	fixture_stop(&f);
+}
+
+#define FIREFOX "User-Agent: Mozilla/5.0 (X11; Linux) Firefox/128.0\r\n"
+
+Test(gateway_refuse, people_get_a_page_and_programs_json)
+{
+	static const struct {
+		const char *headers, *title; /* NULL: JSON */
+	} rows[] = {
+		{ FIREFOX, "Sandbox Not Found" },
+		{ FIREFOX "Accept: text/html,application/json\r\n", "Sandbox Not Found" },
+		{ FIREFOX "Sec-Fetch-Mode: navigate\r\nX-Requested-With: x\r\n",
+		  "Sandbox Not Found" },
+		{ FIREFOX "Accept: application/json\r\n", NULL },
+		{ FIREFOX "Sec-Fetch-Mode: cors\r\n", NULL },
+		{ FIREFOX "X-Requested-With: XMLHttpRequest\r\n", NULL },
+		{ "User-Agent: curl/7.88.1\r\n", NULL },
+		{ "", NULL },
+	};
+	struct fixture f = { 0 };
+
+	fixture_start(&f);
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		char request[512];
+
+		abx__buf_clear(&f.w.got);
+		snprintf(request, sizeof(request),
+			 "GET / HTTP/1.1\r\nHost: 80-nope.x\r\n%s\r\n", rows[i].headers);
+		wire_say(&f.w, request);
+		WIRE_UNTIL(&f.w, wire_got(&f.w, rows[i].title ? "</html>" : "502}"));
+		cr_assert(wire_got(&f.w, "HTTP/1.1 502 "));
+		cr_assert(wire_got(&f.w,
+				   rows[i].title
+					   ? "Content-Type: text/html; charset=utf-8\r\n"
+					   : "Content-Type: application/json; "
+					     "charset=utf-8\r\n"),
+			  "row %zu", i);
+		if (!rows[i].title)
+			continue;
+		cr_assert(wire_got(&f.w, "\r\n\r\n<html"));
+		cr_assert(wire_got(&f.w, rows[i].title));
+		cr_assert(wire_got(&f.w, "nope"));
+	}
+	fixture_stop(&f);
+}
+
+Test(gateway_refuse, pages_name_the_sandbox_the_port_and_what_is_wrong)
+{
+	static const struct {
+		const char *host, *header, *status, *text;
+	} rows[] = {
+		{ "8123-abc.x", "", "502",
+		  "no service running on port <code>8123</code>" },
+		{ "80-closed.x", "", "403", "Missing Traffic Access Token" },
+		{ "80-closed.x", "e2b-traffic-access-token: no\r\n", "403",
+		  "Invalid Traffic Access Token" },
+		{ "80-stopping.x", "", "502", "Sandbox Not Running" },
+	};
+	struct fixture f = { 0 };
+
+	fixture_start(&f);
+	f.engine.fail_code = ABX_EUNAVAILABLE;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		char request[512], status[32];
+
+		abx__buf_clear(&f.w.got);
+		snprintf(request, sizeof(request),
+			 "GET / HTTP/1.1\r\nHost: %s\r\n" FIREFOX "%s\r\n", rows[i].host,
+			 rows[i].header);
+		snprintf(status, sizeof(status), "HTTP/1.1 %s ", rows[i].status);
+		wire_say(&f.w, request);
+		WIRE_UNTIL(&f.w, wire_got(&f.w, "</body></html>"));
+		cr_assert(wire_got(&f.w, status));
+		cr_assert(wire_got(&f.w, rows[i].text), "%s", f.w.got.data);
+	}
+	fixture_stop(&f);
+}
+
+Test(gateway_refuse, the_traffic_token_opens_the_ports_and_goes_no_further)
+{
+	struct fixture f = { 0 };
+
+	fixture_start(&f);
+	wire_say(&f.w, "GET / HTTP/1.1\r\nHost: 80-closed.x\r\n"
+		       "e2b-traffic-access-token: traffic-token\r\n\r\n");
+	WIRE_UNTIL(&f.w, wire_got(&f.w, "hello"));
+	cr_assert_null(strstr(f.head, "traffic-token"));
+	wire_say(&f.w, "GET / HTTP/1.1\r\nHost: 49983-closed.x\r\n\r\n");
+	WIRE_UNTIL(&f.w, wire_count(&f.w, "hello") == 2);
+	fixture_stop(&f);
+}
+
+Test(gateway_refuse, a_masked_host_hides_the_clients_own_but_not_from_envd)
+{
+	struct fixture f = { 0 };
+
+	fixture_start(&f);
+	wire_say(&f.w, "GET / HTTP/1.1\r\nHost: 8080-closed.x\r\n"
+		       "X-Forwarded-Host: liar\r\n"
+		       "e2b-traffic-access-token: traffic-token\r\n\r\n");
+	WIRE_UNTIL(&f.w, wire_got(&f.w, "hello"));
+	cr_assert(strstr(f.head, "Host=masked.example:8080\n"), "%s", f.head);
+	cr_assert(strstr(f.head, "X-Forwarded-Host=8080-closed.x\n"), "%s", f.head);
+	cr_assert_null(strstr(f.head, "liar"));
+	wire_say(&f.w, "GET / HTTP/1.1\r\nHost: 49983-closed.x\r\n\r\n");
+	WIRE_UNTIL(&f.w, wire_count(&f.w, "hello") == 2);
+	cr_assert(strstr(f.head, "Host=49983-closed.x\n"), "%s", f.head);
+	cr_assert_null(strstr(f.head, "Forwarded"));
+	fixture_stop(&f);
+}
+
+Test(gateway_refuse, a_sandboxs_own_proof_is_as_good_as_a_key)
+{
+	static const struct {
+		const char *line, *host, *header;
+		bool passes;
+	} rows[] = {
+		{ "GET /", "80-closed.x", "", false },
+		{ "GET /", "80-closed.x", "e2b-traffic-access-token: traffic-token\r\n",
+		  true },
+		{ "GET /", "80-closed.x", "e2b-traffic-access-token: x\r\n", false },
+		{ "GET /", "80-abc.x", "e2b-traffic-access-token: traffic-token\r\n",
+		  false },
+		{ "GET /files?path=a&signature=v1_x", "49983-closed.x", "", true },
+		{ "GET /files?path=a&xsignature=v1_x", "49983-closed.x", "", false },
+		{ "GET /files/compose?signature=v1_x", "49983-closed.x", "", false },
+		{ "GET /files?signature=v1_x", "49983-abc.x", "", false },
+		{ "GET /files?signature=v1_x", "80-closed.x", "", false },
+	};
+	struct fixture f = { .opts.check_key = check_key };
+	int passed = 0;
+
+	fixture_start(&f);
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		char request[512];
+
+		abx__buf_clear(&f.w.got);
+		snprintf(request, sizeof(request), "%s HTTP/1.1\r\nHost: %s\r\n%s\r\n",
+			 rows[i].line, rows[i].host, rows[i].header);
+		wire_say(&f.w, request);
+		WIRE_UNTIL(&f.w, wire_got(&f.w, rows[i].passes ? "hello" : "401}"));
+		passed += rows[i].passes;
+	}
+	cr_assert_eq(f.served, passed);
 	fixture_stop(&f);
 }

@@ -48,19 +48,28 @@ Test(serve_body, refuses_by_name)
 		{ "\"volumeMounts\":[{\"name\":\"v\",\"path\":\"/v\"}]",
 		  "volumeMounts is not" },
 		{ "\"network\":{\"allowPublicTraffic\":false}",
-		  "network.allowPublicTraffic: false" },
+		  "You cannot create a sandbox without public access unless you enable "
+		  "secure envd access via 'secure' flag." },
 		{ "\"network\":{\"allowOut\":[\"1.1.1.1\"]}",
 		  "network.allowOut is not supported" },
 		{ "\"network\":{\"denyOut\":[\"1.1.1.1\"]}",
 		  "network.denyOut is not supported" },
 		{ "\"network\":{\"rules\":{\"a.b\":[]}}",
 		  "network.rules is not supported" },
-		{ "\"network\":{\"maskRequestHost\":\"h\"}",
-		  "network.maskRequestHost is not" },
+		{ "\"network\":{\"maskRequestHost\":\"-https://abcd\"}",
+		  "mask request host is not valid: -https://abcd" },
+		{ "\"network\":{\"maskRequestHost\":7}", "maskRequestHost" },
 		{ "\"network\":{\"egressProxy\":{\"address\":\"a\"}}",
 		  "network.egressProxy is not" },
+		{ "\"network\":{\"httpsPorts\":[49983]}",
+		  "network.httpsPorts: port 49983 is envd's and does not speak TLS" },
 		{ "\"network\":{\"httpsPorts\":[8443]}",
 		  "network.httpsPorts is not supported" },
+		{ "\"network\":{\"httpsPorts\":[0]}",
+		  "network.httpsPorts: a port is 1 to 65535, not 0" },
+		{ "\"network\":{\"httpsPorts\":[\"a\"]}",
+		  "network.httpsPorts must be integers" },
+		{ "\"network\":{\"httpsPorts\":8443}", "httpsPorts" },
 		{ "\"network\":{\"dnsServers\":[\"1.1.1.1\"]}",
 		  "network.dnsServers is not" },
 		{ "\"network\":{\"surprise\":1}", "surprise" },
@@ -133,6 +142,27 @@ Test(serve_body, takes_what_the_sdks_send_by_default)
 	abx__e2b_create_done(&c);
 	c = take("{\"templateID\":\"base\"}", false);
 	cr_assert_not(c.secure);
+	abx__e2b_create_done(&c);
+}
+
+Test(serve_body, reads_how_traffic_is_let_in)
+{
+	abx__e2b_create c =
+		take("{\"templateID\":\"b\",\"secure\":true,\"network\":{"
+		     "\"allowPublicTraffic\":false,\"maskRequestHost\":\"h:${PORT}\","
+		     "\"httpsPorts\":[]}}",
+		     false);
+
+	cr_assert(c.ingress.closed);
+	cr_assert_str_eq(c.ingress.mask_host, "h:${PORT}");
+	cr_assert_eq(c.ingress.https_count, 0);
+	abx__e2b_create_done(&c);
+	c = take("{\"templateID\":\"b\",\"network\":{\"allowPublicTraffic\":false}}",
+		 true);
+	cr_assert(c.ingress.closed, "v2 is secure");
+	abx__e2b_create_done(&c);
+	c = take("{\"templateID\":\"b\",\"network\":{}}", false);
+	cr_assert_not(c.ingress.closed);
 	abx__e2b_create_done(&c);
 }
 

@@ -167,6 +167,34 @@ Test(serve_e2b, v1_is_secure_only_when_asked)
 	answer_done(&a);
 }
 
+Test(serve_e2b, a_sandbox_without_public_traffic_has_a_token_for_it)
+{
+	char id[32], path[96], token[80];
+	answer a;
+
+	make_env("base", 1);
+	a = ask("POST", "/v2/sandboxes",
+		"{\"templateID\":\"base\",\"network\":{\"allowPublicTraffic\":false,"
+		"\"maskRequestHost\":\"h:${PORT}\"}}");
+	cr_assert_eq(a.status, 201, "%s", a.text);
+	snprintf(id, sizeof(id), "%s", at(a.json, "sandboxID"));
+	snprintf(token, sizeof(token), "%s", at(a.json, "trafficAccessToken"));
+	cr_assert_eq(strlen(token), 64);
+	cr_assert_str_neq(token, at(a.json, "envdAccessToken"));
+	answer_done(&a);
+	snprintf(path, sizeof(path), "/sandboxes/%s", id);
+	a = ask("GET", path, NULL);
+	cr_assert_str_eq(at(a.json, "network.allowPublicTraffic"), "false");
+	cr_assert_str_eq(at(a.json, "network.maskRequestHost"), "h:${PORT}");
+	cr_assert_null(strstr(a.text, token), "the token is told on create and connect");
+	answer_done(&a);
+	snprintf(path, sizeof(path), "/v2/sandboxes/%s/connect", id);
+	a = ask("POST", path, NULL);
+	cr_assert_eq(a.status, 200, "%s", a.text);
+	cr_assert_str_eq(at(a.json, "trafficAccessToken"), token);
+	answer_done(&a);
+}
+
 Test(serve_e2b, bad_creates_are_refused_and_change_nothing)
 {
 	char *big = calloc(1, (1 << 20) + 64);
