@@ -56,6 +56,15 @@ void abx__pod_delete(struct pod *pod)
 	abx__server_gone(pod->podd, pod->ns, pod->name);
 }
 
+int abx__pod_set_activity(struct pod *pod, const char *name, abx_error **reterr)
+{
+	if (strcmp(name, "freeze") == 0) {
+		abx__server_pod(pod->podd, pod);
+		return ABX_OK;
+	}
+	return abx__error_set(reterr, ABX_EINVAL, "activity is freeze");
+}
+
 /* Both ways of a connection: at once, and one that is waited for. */
 int abx__pod_connect(struct pod *pod, uint16_t port, int *ret_fd, bool *ret_pending,
 		     abx_error **reterr)

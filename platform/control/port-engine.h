@@ -36,6 +36,16 @@ enum abx__pod_phase {
 	ABX__POD_GONE,    /* last event of a deleted Pod: nothing of it is left */
 };
 
+/* What a Pod's main container is to do, and does. A frozen one keeps its memory: every
+   process of the Pod stands still until it is thawed. A stopped one is ended; its file
+   system stays. Other images and restarts make it run. */
+enum abx__pod_activity {
+	ABX__POD_AS_IT_IS, /* of a change: no wish */
+	ABX__POD_RUN,
+	ABX__POD_FREEZE,
+	ABX__POD_STOP,
+};
+
 typedef struct abx__pod {
 	const char *namespace_;
 	const char *name;
@@ -57,6 +67,9 @@ typedef struct abx__pod {
 	const char *message; /* names the object; for people */
 	int exit_code; /* of the main container's last end; -1 when none or by signal */
 	bool deleting; /* a delete was accepted: GONE follows */
+	/* What is so, which follows what was asked for: FREEZE once nothing of the Pod
+	   runs any more, STOP once its container has ended; RUN in between. */
+	enum abx__pod_activity activity;
 } abx__pod;
 
 typedef void (*abx__pod_done)(void *userdata, int r, const abx__pod *pod,
@@ -76,6 +89,11 @@ typedef struct abx__pod_change {
 	const char *image; /* another main image: the container is swapped in place */
 	bool restart; /* destroy the main container and its upper layer and make it anew,
 			 also when the image stays */
+	/* Durable with the write; the outcome arrives as an event. RUN of a stopped Pod
+	   starts its main container anew, a generation further, on the file system it
+	   left; init containers do not run again. Ignored beside a restart or another
+	   image. */
+	enum abx__pod_activity activity;
 } abx__pod_change;
 
 typedef struct abx__engine abx__engine;

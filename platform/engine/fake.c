@@ -30,14 +30,16 @@ typedef struct fake_pod {
 	enum abx__pod_phase phase;
 	bool ready;
 	int exit_code;
+	enum abx__pod_activity wanted, activity;
 	bool deleting;
 	bool dirty; /* to be reported */
 } fake_pod;
 
 enum event_type {
-	EV_APPLY,  /* a write becomes durable */
-	EV_REPORT, /* a write is reported done */
-	EV_START,  /* a container start ends, well or badly */
+	EV_APPLY,    /* a write becomes durable */
+	EV_REPORT,   /* a write is reported done */
+	EV_START,    /* a container start ends, well or badly */
+	EV_ACTIVITY, /* a Pod does what it is to do */
 	EV_GONE,
 	EV_SYNCED,
 	EV_CLOSED,
@@ -56,6 +58,7 @@ typedef struct event {
 	char **remove_labels, **remove_annotations;
 	char *image;
 	uint64_t expect_version;
+	enum abx__pod_activity activity;
 	bool restart;
 	int inject; /* code to fail with */
 	/* report */
@@ -199,6 +202,7 @@ static abx__pod view_of(const fake_pod *p)
 		.message = p->message ? p->message : "",
 		.exit_code = p->exit_code,
 		.deleting = p->deleting,
+		.activity = p->activity,
 	};
 }
 
@@ -221,6 +225,16 @@ static void pod_free(fake_pod *p)
 	abx__map_done(&p->labels);
 	abx__map_done(&p->annotations);
 	abx__free(p);
+}
+
+static int schedule_activity(fake_engine *e, fake_pod *p, int64_t delay_ms)
+{
+	event *ev = event_new(EV_ACTIVITY, p->namespace_, p->name);
+
+	if (!ev)
+		return ABX_ENOMEM;
+	event_add(e, ev, delay_ms);
+	return ABX_OK;
 }
 
 static int schedule_start(fake_engine *e, fake_pod *p, int64_t delay_ms)
@@ -252,6 +266,7 @@ static int apply_create(fake_engine *e, event *ev)
 	p->created_ms = e->options.clock->wall_ms(e->options.clock->userdata);
 	p->generation = 1;
 	p->exit_code = -1;
+	p->wanted = p->activity = ABX__POD_RUN;
 	if (!p->namespace_ || !p->name || !p->image ||
 	    abx__map_copy(&p->labels, &ev->set_labels) < 0 ||
 	    abx__map_copy(&p->annotations, &ev->set_annotations) < 0 ||
@@ -292,8 +307,15 @@ static int renew(fake_engine *e, fake_pod *p, char *image)
 	p->running_image = NULL;
 	p->ready = false;
 	p->phase = ABX__POD_PENDING;
+	p->wanted = p->activity = ABX__POD_RUN;
 	p->reason[0] = '\0';
 	return ABX_OK;
+}
+
+/* Starting what was stopped needs a new container. */
+static bool starts_stopped(const fake_pod *p, const event *ev)
+{
+	return ev->activity == ABX__POD_RUN && p->wanted == ABX__POD_STOP;
 }
 
 static int apply_change(fake_engine *e, event *ev)
@@ -309,7 +331,8 @@ static int apply_change(fake_engine *e, event *ev)
 		return abx__error_set(&ev->err, ABX_ECONFLICT,
 				      "pod %s/%s was changed meanwhile", ev->namespace_,
 				      ev->name);
-	swap = ev->restart || (ev->image && strcmp(ev->image, p->image) != 0);
+	swap = ev->restart || (ev->image && strcmp(ev->image, p->image) != 0) ||
+	       starts_stopped(p, ev);
 	if (abx__map_copy(&labels, &p->labels) < 0 ||
 	    abx__map_copy(&annotations, &p->annotations) < 0 ||
 	    merge(&labels, &ev->set_labels, ev->remove_labels) < 0 ||
@@ -321,6 +344,11 @@ static int apply_change(fake_engine *e, event *ev)
 	}
 	if (swap)
 		ev->image = NULL;
+	if (!swap && ev->activity != ABX__POD_AS_IT_IS && ev->activity != p->wanted &&
+	    p->wanted != ABX__POD_STOP) {
+		p->wanted = ev->activity;
+		schedule_activity(e, p, e->options.freeze_ms);
+	}
 	abx__map_done(&p->labels);
 	abx__map_done(&p->annotations);
 	p->labels = labels;
@@ -389,6 +417,22 @@ static void run_start(fake_engine *e, const event *ev)
 		p->running_generation = p->generation;
 		p->phase = ABX__POD_RUNNING;
 		p->ready = true;
+	}
+	announce(e, p);
+}
+
+static void run_activity(fake_engine *e, const event *ev)
+{
+	fake_pod *p = find(e, ev->namespace_, ev->name);
+
+	if (!p || p->deleting || p->activity == p->wanted)
+		return;
+	p->activity = p->wanted;
+	if (p->activity == ABX__POD_STOP) {
+		abx__free(p->running_image);
+		p->running_image = NULL;
+		p->ready = false;
+		p->phase = ABX__POD_PENDING;
 	}
 	announce(e, p);
 }
@@ -484,6 +528,9 @@ bool abx__fake_engine_step(abx__engine *base)
 		break;
 	case EV_START:
 		run_start(e, ev);
+		break;
+	case EV_ACTIVITY:
+		run_activity(e, ev);
 		break;
 	case EV_GONE:
 		run_gone(e, ev);
@@ -630,6 +677,7 @@ static void fake_change_pod(abx__engine *base, const char *namespace_, const cha
 	ev->inject = inject;
 	ev->expect_version = change->expect_version;
 	ev->restart = change->restart;
+	ev->activity = change->activity;
 	ev->image = abx__strdup(change->image);
 	if ((change->image && !ev->image) ||
 	    (change->set_labels &&
@@ -755,7 +803,8 @@ void abx__fake_engine_detach(abx__engine *base)
 	e->on_pod = NULL;
 	e->on_synced = NULL;
 	for (event **p = &e->events; (ev = *p);) {
-		if (ev->type == EV_START || ev->type == EV_GONE) {
+		if (ev->type == EV_START || ev->type == EV_GONE ||
+		    ev->type == EV_ACTIVITY) {
 			p = &ev->next;
 			continue;
 		}

@@ -33,6 +33,7 @@ typedef struct abx__fake_engine_options {
 	int64_t start_ms;  /* from there until the container is ready */
 	int64_t swap_ms;   /* a swap or restart */
 	int64_t delete_ms; /* from acceptance until a Pod is gone */
+	int64_t freeze_ms; /* until a Pod stands still, is stopped or thawed */
 } abx__fake_engine_options;
 
 int abx__fake_engine_new(const abx__fake_engine_options *options, abx__engine **ret,

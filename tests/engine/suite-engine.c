@@ -18,6 +18,7 @@ typedef struct view {
 	uint64_t version, generation, running_generation;
 	enum abx__pod_phase phase;
 	bool ready;
+	enum abx__pod_activity activity;
 	char image[256], running_image[256], reason[64], message[512];
 	char labels[512], annotations[512]; /* "key=value\n" each: nothing to free */
 	int events;
@@ -68,6 +69,7 @@ static void view_set(view *v, const abx__pod *pod)
 	v->running_generation = pod->running_generation;
 	v->phase = pod->phase;
 	v->ready = pod->ready;
+	v->activity = pod->activity;
 	snprintf(v->image, sizeof(v->image), "%s", pod->image);
 	snprintf(v->running_image, sizeof(v->running_image), "%s", pod->running_image);
 	snprintf(v->reason, sizeof(v->reason), "%s", pod->reason);
@@ -530,6 +532,131 @@ void suite_engine_changes_before_a_reopen_are_kept(suite_engine *s)
 	cr_assert_str_eq(value_of(seen("p1")->labels, "sandbox"), "s1");
 	WAIT_FOR(seen("p1")->ready && strcmp(seen("p1")->running_image, s->image_b) == 0);
 	abx__map_done(&set);
+}
+
+static answer become(suite_engine *s, const char *name, enum abx__pod_activity activity)
+{
+	answer a = change(s, name, &(abx__pod_change){ .activity = activity });
+
+	cr_assert_eq(a.r, ABX_OK, "%s", a.message);
+	return a;
+}
+
+void suite_engine_a_frozen_pod_stands_still_until_it_is_thawed(suite_engine *s)
+{
+	uint64_t generation;
+	view *v;
+
+	start(s);
+	v = ready_pod(s, "frozen", s->image_a);
+	cr_assert_eq(v->activity, ABX__POD_RUN);
+	generation = v->running_generation;
+	become(s, "frozen", ABX__POD_FREEZE);
+	WAIT_FOR(v->activity == ABX__POD_FREEZE);
+	cr_assert_eq(v->running_generation, generation, "nothing was restarted");
+	cr_assert_eq(v->phase, ABX__POD_RUNNING);
+	become(s, "frozen", ABX__POD_RUN);
+	WAIT_FOR(v->activity == ABX__POD_RUN && v->ready);
+	cr_assert_eq(v->running_generation, generation);
+}
+
+void suite_engine_freezing_twice_is_one_freeze(suite_engine *s)
+{
+	uint64_t generation;
+	view *v;
+
+	start(s);
+	v = ready_pod(s, "twice", s->image_a);
+	generation = v->generation;
+	become(s, "twice", ABX__POD_FREEZE);
+	become(s, "twice", ABX__POD_FREEZE);
+	WAIT_FOR(v->activity == ABX__POD_FREEZE);
+	become(s, "twice", ABX__POD_RUN);
+	WAIT_FOR(v->activity == ABX__POD_RUN);
+	cr_assert_eq(v->generation, generation);
+}
+
+void suite_engine_a_restart_makes_a_frozen_pod_run(suite_engine *s)
+{
+	uint64_t generation;
+	view *v;
+
+	start(s);
+	v = ready_pod(s, "again", s->image_a);
+	generation = v->generation;
+	become(s, "again", ABX__POD_FREEZE);
+	WAIT_FOR(v->activity == ABX__POD_FREEZE);
+	cr_assert_eq(change(s, "again", &(abx__pod_change){ .restart = true }).r, ABX_OK);
+	WAIT_FOR(v->ready && v->running_generation == generation + 1);
+	cr_assert_eq(v->activity, ABX__POD_RUN);
+}
+
+void suite_engine_a_frozen_pod_can_be_deleted(suite_engine *s)
+{
+	answer a = { 0 };
+	view *v;
+
+	start(s);
+	v = ready_pod(s, "cold", s->image_a);
+	become(s, "cold", ABX__POD_FREEZE);
+	WAIT_FOR(v->activity == ABX__POD_FREEZE);
+	s->engine->ops->delete_pod(s->engine, NS, "cold", on_done, &a);
+	WAIT_FOR(a.calls && v->phase == ABX__POD_GONE);
+	cr_assert_eq(a.r, ABX_OK, "%s", a.message);
+}
+
+void suite_engine_a_frozen_pod_stays_frozen_over_a_reopen(suite_engine *s)
+{
+	uint64_t generation;
+	view *v;
+
+	start(s);
+	v = ready_pod(s, "asleep", s->image_a);
+	generation = v->running_generation;
+	become(s, "asleep", ABX__POD_FREEZE);
+	WAIT_FOR(v->activity == ABX__POD_FREEZE);
+	s->reopen(s);
+	start(s);
+	v = seen("asleep");
+	WAIT_FOR(v->activity == ABX__POD_FREEZE);
+	become(s, "asleep", ABX__POD_RUN);
+	WAIT_FOR(v->activity == ABX__POD_RUN && v->ready);
+	cr_assert_eq(v->running_generation, generation, "it is still the same container");
+}
+
+void suite_engine_a_stopped_pod_starts_a_generation_further(suite_engine *s)
+{
+	uint64_t generation;
+	view *v;
+
+	start(s);
+	v = ready_pod(s, "stopped", s->image_a);
+	generation = v->running_generation;
+	become(s, "stopped", ABX__POD_STOP);
+	WAIT_FOR(v->activity == ABX__POD_STOP);
+	cr_assert(!v->ready);
+	become(s, "stopped", ABX__POD_RUN);
+	WAIT_FOR(v->ready && v->running_generation == generation + 1);
+	cr_assert_eq(v->activity, ABX__POD_RUN);
+}
+
+void suite_engine_a_stopped_pod_stays_stopped_over_a_reopen(suite_engine *s)
+{
+	uint64_t generation;
+	view *v;
+
+	start(s);
+	v = ready_pod(s, "off", s->image_a);
+	generation = v->running_generation;
+	become(s, "off", ABX__POD_STOP);
+	WAIT_FOR(v->activity == ABX__POD_STOP);
+	s->reopen(s);
+	start(s);
+	v = seen("off");
+	WAIT_FOR(v->activity == ABX__POD_STOP);
+	cr_assert(!v->ready);
+	become(s, "off", ABX__POD_RUN);
+	WAIT_FOR(v->ready && v->running_generation == generation + 1);
 }
 
 void suite_engine_connect_to_an_absent_pod_is_not_found(suite_engine *s)

@@ -45,6 +45,13 @@ typedef struct suite_engine {
 	X(delete_of_an_absent_pod_is_not_found)            \
 	X(pods_are_adopted_after_a_reopen)                 \
 	X(changes_before_a_reopen_are_kept)                \
+	X(a_frozen_pod_stands_still_until_it_is_thawed)    \
+	X(freezing_twice_is_one_freeze)                    \
+	X(a_restart_makes_a_frozen_pod_run)                \
+	X(a_frozen_pod_can_be_deleted)                     \
+	X(a_frozen_pod_stays_frozen_over_a_reopen)         \
+	X(a_stopped_pod_starts_a_generation_further)       \
+	X(a_stopped_pod_stays_stopped_over_a_reopen)       \
 	X(connect_to_an_absent_pod_is_not_found)           \
 	X(connect_to_a_closed_port_is_unavailable)
 

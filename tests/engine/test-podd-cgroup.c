@@ -193,6 +193,21 @@ Test(podd_cgroup, v2_enters_counts_and_kills, .fini = fini)
 	cr_assert(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
 }
 
+Test(podd_cgroup, v2_freezes_and_sees_when_it_is_done, .fini = fini)
+{
+	open_v2("cpu memory pids");
+	cr_assert(abx__cgroups_can_freeze(&podd));
+	put("agentbox-abcd/t_a/cgroup.freeze", "0");
+	put("agentbox-abcd/t_a/cgroup.events", "populated 1\nfrozen 0\n");
+	abx__cgroup_freeze(&podd, "t_a", true);
+	cr_assert_str_eq(get("agentbox-abcd/t_a/cgroup.freeze"), "1");
+	cr_assert(!abx__cgroup_is_frozen(&podd, "t_a"));
+	put("agentbox-abcd/t_a/cgroup.events", "populated 1\nfrozen 1\n");
+	cr_assert(abx__cgroup_is_frozen(&podd, "t_a"));
+	abx__cgroup_freeze(&podd, "t_a", false);
+	cr_assert_str_eq(get("agentbox-abcd/t_a/cgroup.freeze"), "0");
+}
+
 Test(podd_cgroup, v1_hierarchies_are_found_by_their_controllers)
 {
 	char text[] =

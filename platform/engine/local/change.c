@@ -52,6 +52,7 @@ static void on_written(void *userdata, int r, const abx__doc *doc, const abx_err
 	l->busy--;
 	if (r == ABX_OK) {
 		bool anew = p->next_anew;
+		bool other = p->next.activity != p->doc.activity;
 
 		abx__pod_doc_done(&p->doc);
 		p->doc = p->next;
@@ -62,6 +63,8 @@ static void on_written(void *userdata, int r, const abx__doc *doc, const abx_err
 				abx__tell_create(p);
 			else
 				abx__tell_swap(p, p->next_restart);
+		} else if (other && !l->closing && l->podd_synced) {
+			abx__tell_activity(p);
 		}
 	} else {
 		abx__pod_doc_done(&p->next);

@@ -116,6 +116,7 @@ static int fill_doc(struct local *l, abx__pod_doc *doc, const abx__map *labels,
 	if (r < 0)
 		return r;
 	doc->generation = 1;
+	doc->activity = ABX__POD_RUN;
 	doc->image = abx__strdup(spec->main.image);
 	abx__spec_free(spec);
 	if (!doc->image || (labels && abx__map_copy(&doc->labels, labels) < 0) ||

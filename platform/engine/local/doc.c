@@ -8,6 +8,15 @@
 #include "base/alloc.h"
 #include "io/json.h"
 
+static const char *const activity_names[] = {
+	[ABX__POD_RUN] = "run", [ABX__POD_FREEZE] = "freeze", [ABX__POD_STOP] = "stop"
+};
+
+const char *abx__pod_activity_name(enum abx__pod_activity activity)
+{
+	return activity_names[activity == ABX__POD_AS_IT_IS ? ABX__POD_RUN : activity];
+}
+
 void abx__pod_doc_done(abx__pod_doc *doc)
 {
 	abx__map_done(&doc->labels);
@@ -18,7 +27,9 @@ void abx__pod_doc_done(abx__pod_doc *doc)
 
 int abx__pod_doc_copy(abx__pod_doc *dst, const abx__pod_doc *src)
 {
-	abx__pod_doc copy = { .generation = src->generation };
+	abx__pod_doc copy = { .generation = src->generation,
+			      .activity = src->activity,
+			      .keep = src->keep };
 	int r = abx__map_copy(&copy.labels, &src->labels);
 
 	if (r == ABX_OK)
@@ -48,6 +59,23 @@ static int change_map(abx__map *map, const abx__map *set, const char *const *rem
 	return ABX_OK;
 }
 
+/* 1 when that makes the container anew. */
+static int change_activity(abx__pod_doc *doc, enum abx__pod_activity to)
+{
+	bool anew = to == ABX__POD_RUN && doc->activity == ABX__POD_STOP;
+
+	if (to == ABX__POD_AS_IT_IS)
+		return 0;
+	/* Nothing is left to freeze. */
+	if (to != ABX__POD_FREEZE || doc->activity != ABX__POD_STOP)
+		doc->activity = to;
+	if (anew) {
+		doc->generation++;
+		doc->keep = true;
+	}
+	return anew;
+}
+
 int abx__pod_doc_apply(abx__pod_doc *doc, const abx__pod_change *change)
 {
 	bool anew = change->restart;
@@ -67,8 +95,12 @@ int abx__pod_doc_apply(abx__pod_doc *doc, const abx__pod_change *change)
 		doc->image = image;
 		anew = true;
 	}
-	doc->generation += anew;
-	return anew;
+	if (!anew)
+		return change_activity(doc, change->activity);
+	doc->generation++;
+	doc->activity = ABX__POD_RUN;
+	doc->keep = false;
+	return 1;
 }
 
 static json_object *print_map(const abx__map *map)
@@ -93,6 +125,10 @@ char *abx__pod_doc_print(const abx__pod_doc *doc, size_t *ret_len)
 		    ABX_OK &&
 	    abx__json_set_str(o, "image", doc->image) == ABX_OK &&
 	    abx__json_set_i64(o, "generation", (int64_t)doc->generation) == ABX_OK &&
+	    (doc->activity == ABX__POD_RUN ||
+	     abx__json_set_str(o, "activity", abx__pod_activity_name(doc->activity)) ==
+		     ABX_OK) &&
+	    (!doc->keep || abx__json_set_bool(o, "keep", true) == ABX_OK) &&
 	    abx__json_set_take(o, "template", json_object_get(doc->template_json)) ==
 		    ABX_OK)
 		text = abx__json_text(o, ret_len);
@@ -120,16 +156,32 @@ static int parse_map(json_object *o, const char *key, abx__map *map)
 	return ABX_OK;
 }
 
+/* Absent is "run". */
+static int parse_activity(json_object *o, abx__pod_doc *doc)
+{
+	const char *name = "run";
+	int r = abx__json_get_str(o, "activity", &name, NULL);
+
+	for (int i = ABX__POD_RUN; r >= 0 && i <= ABX__POD_STOP; i++) {
+		if (strcmp(activity_names[i], name) == 0) {
+			doc->activity = (enum abx__pod_activity)i;
+			return abx__json_get_bool(o, "keep", &doc->keep, NULL);
+		}
+	}
+	return ABX_EINVAL;
+}
+
 int abx__pod_doc_parse(const char *text, size_t len, abx__pod_doc *ret)
 {
 	json_object *o = NULL, *t = NULL;
-	abx__pod_doc doc = { 0 };
+	abx__pod_doc doc = { .activity = ABX__POD_RUN };
 	const char *image = NULL;
 	int64_t generation = 0;
 	int r = abx__json_parse_object(text, len, 0, &o, NULL);
 
 	if (r == ABX_OK && (r = parse_map(o, "labels", &doc.labels)) >= 0 &&
-	    (r = parse_map(o, "annotations", &doc.annotations)) >= 0) {
+	    (r = parse_map(o, "annotations", &doc.annotations)) >= 0 &&
+	    (r = parse_activity(o, &doc)) >= 0) {
 		r = abx__json_get_str(o, "image", &image, NULL) == 1 &&
 				    abx__json_get_i64(o, "generation", 1, INT64_MAX,
 						      &generation, NULL) == 1 &&

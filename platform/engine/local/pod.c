@@ -83,7 +83,7 @@ void abx__lpod_forget_podd(struct lpod *p)
 	abx__free(abx_take(p->running_image));
 	abx__free(abx_take(p->reason));
 	abx__free(abx_take(p->message));
-	p->phase[0] = '\0';
+	p->phase[0] = p->activity[0] = '\0';
 }
 
 void abx__lpod_free(struct lpod *p)
@@ -116,6 +116,14 @@ static enum abx__pod_phase phase_of(const struct lpod *p)
 	return strcmp(p->phase, "running") == 0 ? ABX__POD_RUNNING : ABX__POD_PENDING;
 }
 
+/* podd's words: "run", "freeze", "stop". */
+static enum abx__pod_activity activity_of(const struct lpod *p)
+{
+	if (strcmp(p->activity, "freeze") == 0)
+		return ABX__POD_FREEZE;
+	return strcmp(p->activity, "stop") == 0 ? ABX__POD_STOP : ABX__POD_RUN;
+}
+
 abx__pod abx__lpod_view(const struct lpod *p)
 {
 	bool current = p->podd_generation == p->doc.generation;
@@ -140,6 +148,7 @@ abx__pod abx__lpod_view(const struct lpod *p)
 			   : current && p->message ? p->message
 						   : "",
 		.exit_code = p->exit_code,
+		.activity = activity_of(p),
 	};
 }
 

@@ -61,7 +61,7 @@ struct lpod {
 	bool in_podd;
 	uint64_t podd_generation, running_generation;
 	char *running_image, *reason, *message;
-	char phase[12];
+	char phase[12], activity[12];
 	bool ready;
 	int exit_code;
 	/* podd refused to make it */
@@ -131,6 +131,8 @@ void abx__local_write_free(struct write *w);
 json_object *abx__tell_request(const struct lpod *p);
 void abx__tell_create(struct lpod *p);
 void abx__tell_swap(struct lpod *p, bool restart);
+/* What the document says its main container is to do. */
+void abx__tell_activity(struct lpod *p);
 void abx__tell_delete(struct local *l, const char *ns, const char *name);
 
 /* ---- sync.c ---- */

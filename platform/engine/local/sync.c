@@ -22,8 +22,13 @@ void abx__local_bring_into_line(struct lpod *p)
 	} else if (!p->in_podd) {
 		abx__tell_create(p);
 	} else if (p->podd_generation < p->doc.generation) {
-		abx__tell_swap(p, true);
-	} else if (p->podd_generation > p->doc.generation) {
+		abx__tell_swap(p, !p->doc.keep);
+		if (p->doc.activity != ABX__POD_RUN)
+			abx__tell_activity(p);
+	} else if (p->podd_generation == p->doc.generation) {
+		/* What it is asked to be, not what it is: it may be on its way. */
+		abx__tell_activity(p);
+	} else {
 		/* The store is older than podd's folder, as after a restored backup: made
 		 * anew when it is gone. */
 		abx__tell_delete(p->local, p->ns, p->name);
@@ -75,6 +80,9 @@ static void take_status(struct lpod *p, json_object *o)
 	if (abx__json_get_str(o, "phase", &s, NULL) != 1 ||
 	    abx__str_copy(p->phase, sizeof(p->phase), s) < 0)
 		p->phase[0] = '\0';
+	if (abx__json_get_str(o, "activity", &s, NULL) != 1 ||
+	    abx__str_copy(p->activity, sizeof(p->activity), s) < 0)
+		p->activity[0] = '\0';
 	p->ready = false;
 	abx__json_get_bool(o, "ready", &p->ready, NULL);
 	if (abx__json_get_i64(o, "exit_code", -1, 255, &n, NULL) == 1)

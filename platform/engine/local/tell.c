@@ -112,11 +112,41 @@ void abx__tell_swap(struct lpod *p, bool restart)
 	abx__lpod_set_refused(p, NULL);
 	if (o && (abx__json_set_str(o, "image", p->doc.image) < 0 ||
 		  abx__json_set_i64(o, "generation", (int64_t)p->doc.generation) < 0 ||
-		  abx__json_set_bool(o, "restart", restart) < 0)) {
+		  abx__json_set_bool(o, "restart", restart) < 0 ||
+		  abx__json_set_bool(o, "keep", p->doc.keep) < 0)) {
 		json_object_put(o);
 		o = NULL;
 	}
 	tell(p, ABX__PODD_SWAP, o);
+}
+
+static void on_activity_told(void *userdata, int r, json_object *body, int fd,
+			     const abx_error *err)
+{
+	struct told *t = userdata;
+
+	(void)body;
+	(void)fd;
+	/* Whoever waits for it waits with a deadline; the Pod itself is as well as
+	 * before. */
+	if (r < 0 && !t->local->closing)
+		abx__log_warn(t->local->log, "a Pod could not be told to freeze or run",
+			      "pod=%s error=%s", t->name, abx_error_message(err));
+	told_free(t);
+}
+
+void abx__tell_activity(struct lpod *p)
+{
+	json_object *o = abx__tell_request(p);
+	struct told *t = o ? told_new(p) : NULL;
+
+	if (t && abx__json_set_str(o, "activity",
+				   abx__pod_activity_name(p->doc.activity)) == ABX_OK)
+		abx__podd_client_call(p->local->podd, ABX__PODD_ACTIVITY, o, false,
+				      on_activity_told, t);
+	else if (t)
+		told_free(t);
+	json_object_put(o);
 }
 
 static void on_nothing(void *userdata, int r, json_object *body, int fd,

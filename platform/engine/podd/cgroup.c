@@ -89,6 +89,7 @@ static int add_hierarchy(struct podd *podd, const char *mount_point, const char 
 	g->at[g->count].cpu = has_option(options, "cpu");
 	g->at[g->count].memory = has_option(options, "memory");
 	g->at[g->count].pids = has_option(options, "pids");
+	g->at[g->count].freezer = has_option(options, "freezer");
 	g->count++;
 	return ABX_OK;
 }
@@ -119,7 +120,8 @@ static int read_mount_line(struct podd *podd, const char *root, char *line)
 	if (strncmp(type, "cgroup2 ", 8) == 0) {
 		if (strcmp(point, root) == 0) {
 			podd->cgroups.v2 = true;
-			return add_hierarchy(podd, point, "");
+			/* Freezing is in its core. */
+			return add_hierarchy(podd, point, "freezer");
 		}
 		podd->hybrid = true;
 		return ABX_OK;
@@ -341,6 +343,50 @@ static char *processes(struct podd *podd, const char *key)
 	return NULL;
 }
 
+/* ---- freezing ---- */
+
+/* The Pod's group that can be frozen. */
+static bool freezer_path(struct podd *podd, const char *key, char path[PATH_MAX])
+{
+	for (size_t i = 0; i < podd->cgroups.count; i++)
+		if (podd->cgroups.at[i].freezer)
+			return group_path(podd, i, key, path) == 0;
+	return false;
+}
+
+bool abx__cgroups_can_freeze(const struct podd *podd)
+{
+	for (size_t i = 0; i < podd->cgroups.count; i++)
+		if (podd->cgroups.at[i].freezer)
+			return true;
+	return false;
+}
+
+void abx__cgroup_freeze(struct podd *podd, const char *key, bool frozen)
+{
+	char path[PATH_MAX];
+
+	if (!freezer_path(podd, key, path))
+		return;
+	if (podd->cgroups.v2)
+		write_file(path, "cgroup.freeze", frozen ? "1" : "0");
+	else
+		write_file(path, "freezer.state", frozen ? "FROZEN" : "THAWED");
+}
+
+bool abx__cgroup_is_frozen(struct podd *podd, const char *key)
+{
+	char path[PATH_MAX], *text;
+	bool frozen;
+
+	if (!freezer_path(podd, key, path))
+		return false;
+	text = read_file(path, podd->cgroups.v2 ? "cgroup.events" : "freezer.state");
+	frozen = text && strstr(text, podd->cgroups.v2 ? "frozen 1" : "FROZEN");
+	abx__free(text);
+	return frozen;
+}
+
 /* v2, Linux 5.14 on: all of it at once, groups below it too. */
 static bool kill_v2(struct podd *podd, const char *key)
 {
@@ -366,6 +412,8 @@ void abx__cgroup_kill(struct podd *podd, const char *key)
 			kill((pid_t)pid, SIGKILL);
 	}
 	abx__free(text);
+	/* A process in a frozen v1 group dies when it is thawed. */
+	abx__cgroup_freeze(podd, key, false);
 }
 
 bool abx__cgroup_is_empty(struct podd *podd, const char *key)

@@ -78,7 +78,7 @@ static void container_free(struct container *c)
 	if (c->gate >= 0)
 		close(c->gate);
 	c->gate = -1;
-	if (c->dir[0]) {
+	if (c->dir[0] && strcmp(c->dir, c->pod->kept) != 0) {
 		pod_path(c->pod, c->dir, path, sizeof(path));
 		abx__folder_trash(podd, path);
 	}
@@ -289,6 +289,7 @@ static _Noreturn void starter_main(struct container *c, int gate)
 		.id_base = pod->userns_fd >= 0 ? abx__net_id_base(podd, pod->n) : 0,
 		.address = podd->net.enabled ? podd->net.base + pod->n * 2 + 1 : 0,
 		.gate = gate,
+		.kept = strcmp(c->dir, pod->kept) == 0,
 		.crun = podd->options.crun,
 	};
 
@@ -312,11 +313,17 @@ int abx__container_start(struct pod *pod, const abx__spec_container *spec,
 	if (!c)
 		return abx__error_nomem(reterr);
 	c->is_init = is_init;
-	snprintf(c->dir, sizeof(c->dir), "c%llu",
-		 (unsigned long long)++podd->container_seq);
+	if (pod->kept[0] && !is_init)
+		abx__str_copy(c->dir, sizeof(c->dir), pod->kept);
+	else
+		snprintf(c->dir, sizeof(c->dir), "c%llu",
+			 (unsigned long long)++podd->container_seq);
 	pod_path(pod, c->dir, path, sizeof(path));
+	if (pod->kept[0] && !is_init)
+		abx__folder_reuse(podd, path);
 	c->oom_before = abx__cgroup_oom_kills(podd, pod->key);
-	if (mkdirat(podd->dir_fd, path, 0700) < 0 ||
+	if ((mkdirat(podd->dir_fd, path, 0700) < 0 &&
+	     (errno != EEXIST || !pod->kept[0] || is_init)) ||
 	    (!gate_open && pipe2(gate, O_CLOEXEC) < 0)) {
 		int e = errno;
 

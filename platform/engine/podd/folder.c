@@ -47,6 +47,9 @@ int abx__folder_save_pod(struct pod *pod)
 	add_u64(o, "generation", pod->generation);
 	json_object_object_add(o, "wipe", json_object_new_boolean(pod->wipe));
 	add_u64(o, "init_next", pod->init_next);
+	add_str(o, "activity", abx__pod_activity_name(pod->activity));
+	if (pod->kept[0])
+		add_str(o, "kept", pod->kept);
 	if (pod->probe_port) {
 		add_u64(o, "probe_port", pod->probe_port);
 		add_str(o, "probe_path", pod->probe_path);
@@ -297,6 +300,7 @@ static void trash_containers(struct pod *pod)
 	d = fd >= 0 ? fdopendir(fd) : NULL;
 	while (d && (e = readdir(d))) {
 		if (e->d_name[0] != 'c' || e->d_type != DT_DIR ||
+		    strcmp(pod->kept, e->d_name) == 0 ||
 		    (pod->container && strcmp(pod->container->dir, e->d_name) == 0) ||
 		    (pod->dying && strcmp(pod->dying->dir, e->d_name) == 0))
 			continue;
@@ -340,6 +344,12 @@ static struct pod *load_pod(struct podd *podd, const char *folder)
 	}
 	if (pod) {
 		json_object *wipe;
+		const char *kept = get_str(o, "kept");
+
+		/* A folder of an earlier release says nothing: it runs. */
+		abx__pod_activity_parse(get_str(o, "activity"), &pod->activity);
+		if (kept && strchr(kept, '/') == NULL)
+			abx__str_copy(pod->kept, sizeof(pod->kept), kept);
 
 		pod->template_json = json_object_get(t);
 		pod->n = (uint32_t)get_u64(o, "n");

@@ -133,6 +133,9 @@ json_object *abx__pod_view(const struct pod *pod)
 	json_object_object_add(o, "message",
 			       json_object_new_string(pod->message ? pod->message : ""));
 	json_object_object_add(o, "exit_code", json_object_new_int(pod->exit_code));
+	json_object_object_add(
+		o, "activity",
+		json_object_new_string(abx__pod_activity_name(pod->shown)));
 	return o;
 }
 
@@ -174,11 +177,19 @@ void abx__pod_container_running(struct container *c)
 		abx__log_warn(pod->podd->log, "run.json not written", "pod=%s",
 			      pod->name);
 	abx__free(pod->running_image);
+	if (pod->kept[0] && pod->activity != POD_STOP) {
+		pod->kept[0] = '\0';
+		abx__folder_save_pod(pod);
+	}
 	pod->running_image = abx__strdup(c->image_name);
 	pod->running_generation = c->generation;
 	pod->exit_code = -1;
 	set_trouble(pod, NULL, NULL);
-	if (pod->probe_port && !c->is_idle) {
+	if (pod->activity == POD_FREEZE) {
+		/* As a new podd meets it: it answers no probe. */
+		abx__pod_rests(pod);
+		abx__server_pod(pod->podd, pod);
+	} else if (pod->probe_port && !c->is_idle) {
 		abx__probe_start(pod);
 		if (!pod->ready)
 			abx__server_pod(pod->podd, pod);
@@ -388,6 +399,14 @@ static void end_container(struct pod *pod)
 	c->next = pod->dying;
 	pod->dying = c;
 	abx__container_end(c);
+	/* In a frozen v1 group it would not die. */
+	abx__pod_thaw(pod);
+}
+
+void abx__pod_end_main(struct pod *pod)
+{
+	set_stopped(pod);
+	end_container(pod);
 }
 
 /* Nothing of it runs any more: links, groups, folder go. */
@@ -425,6 +444,9 @@ static void step_start(struct pod *pod)
 			return;
 	if (!want_image(pod, pod->image, &pod->spec->main, &main_image))
 		return;
+	/* Its upper layer may belong to one that is still dying. */
+	if (pod->kept[0] && pod->dying)
+		return;
 	if (needs_volumes(pod)) {
 		if (pod->dying)
 			return;
@@ -460,6 +482,10 @@ void abx__pod_step(struct pod *pod)
 		set_stopped(pod);
 		end_container(pod);
 	}
+	if (pod->activity == POD_STOP && pod->container)
+		abx__pod_end_main(pod);
+	if (abx__pod_rests(pod))
+		return;
 	if (pod->failed_generation == pod->generation)
 		return;
 	if (!pod->has_net) {
@@ -642,7 +668,7 @@ int abx__pod_swap(struct podd *podd, struct pod *pod, json_object *request,
 		  abx_error **reterr)
 {
 	const char *image = get_str(request, "image");
-	json_object *generation, *restart;
+	json_object *generation, *restart, *keep;
 	char *copy;
 
 	if (!image || !*image ||
@@ -660,6 +686,12 @@ int abx__pod_swap(struct podd *podd, struct pod *pod, json_object *request,
 	pod->image = copy;
 	pod->generation = (uint64_t)json_object_get_int64(generation);
 	pod->since_ms = abx__wall_ms();
+	pod->activity = POD_RUN;
+	if (json_object_object_get_ex(request, "keep", &keep) &&
+	    json_object_get_boolean(keep))
+		abx__pod_keep_for_next(pod);
+	else
+		abx__pod_drop_kept(pod);
 	if (json_object_object_get_ex(request, "restart", &restart) &&
 	    json_object_get_boolean(restart))
 		pod->wipe = true;

@@ -266,8 +266,9 @@ static int open_loop(struct podd *podd, abx_error **reterr)
 	uv_signal_init(&podd->loop, &podd->sig_term);
 	uv_signal_init(&podd->loop, &podd->sig_int);
 	uv_timer_init(&podd->loop, &podd->sweep);
+	uv_timer_init(&podd->loop, &podd->freeze_timer);
 	podd->sig_child.data = podd->sig_term.data = podd->sig_int.data =
-		podd->sweep.data = podd;
+		podd->sweep.data = podd->freeze_timer.data = podd;
 	uv_signal_start(&podd->sig_child, on_child_signal, SIGCHLD);
 	uv_signal_start(&podd->sig_term, on_term, SIGTERM);
 	uv_signal_start(&podd->sig_int, on_term, SIGINT);
@@ -316,6 +317,7 @@ static void close_all(struct podd *podd)
 	uv_close((uv_handle_t *)&podd->sig_term, NULL);
 	uv_close((uv_handle_t *)&podd->sig_int, NULL);
 	uv_close((uv_handle_t *)&podd->sweep, NULL);
+	uv_close((uv_handle_t *)&podd->freeze_timer, NULL);
 	/* Containers' handles stay open: the process ends here, and its Pods go on
 	 * without it. */
 	for (int i = 0; i < 8; i++)

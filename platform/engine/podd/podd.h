@@ -82,7 +82,7 @@ struct cgroups {
 	bool v2;
 	struct {
 		char *base; /* .../agentbox-<tag> */
-		bool cpu, memory, pids;
+		bool cpu, memory, pids, freezer;
 		bool processes; /* the one to list and kill by */
 	} at[ABX__CGROUP_MAX];
 	size_t count;
@@ -96,6 +96,11 @@ void abx__cgroups_close(struct podd *podd);
 int abx__cgroup_make(struct podd *podd, const char *key, const abx__spec_container *c,
 		     abx_error **reterr);
 int abx__cgroup_enter(struct podd *podd, const char *key); /* the calling process */
+/* The kernel's own pace: see abx__cgroup_is_frozen(). */
+void abx__cgroup_freeze(struct podd *podd, const char *key, bool frozen);
+bool abx__cgroup_is_frozen(struct podd *podd, const char *key);
+bool abx__cgroups_can_freeze(const struct podd *podd);
+/* Frozen processes too. */
 void abx__cgroup_kill(struct podd *podd, const char *key);
 bool abx__cgroup_is_empty(struct podd *podd, const char *key);
 void abx__cgroup_remove(struct podd *podd, const char *key);
@@ -179,6 +184,7 @@ struct start_plan {
 	uint32_t id_base; /* 0 when privileged */
 	uint32_t address; /* host order; 0: loopback only */
 	int gate;         /* read end, -1: open */
+	bool kept; /* `dir` is an earlier container's: its files are as it left them */
 	const char *crun;
 };
 
@@ -192,6 +198,8 @@ int abx__oci_config(const struct start_plan *plan, int root_fd, char **ret,
 int abx__seccomp_load(const char *profile_path, char **ret_base64, abx_error **reterr);
 
 /* ---- Pods (pod.c, folder.c, probe.c) ---- */
+
+enum pod_activity { POD_RUN, POD_FREEZE, POD_STOP };
 
 struct pod {
 	struct podd *podd;
@@ -208,6 +216,10 @@ struct pod {
 	uint64_t generation;
 	bool wipe; /* volumes main may write to are to be emptied before the next start */
 	bool deleting;
+	enum pod_activity activity; /* wanted */
+	enum pod_activity shown;    /* and reached */
+	bool freezing;
+	char kept[64]; /* a container's folder the next start goes on with; "": none */
 
 	int userns_fd, netns_fd;
 	bool has_net;
@@ -242,6 +254,21 @@ void abx__pod_free(struct pod *pod);
 json_object *abx__pod_view(const struct pod *pod);
 int abx__pod_connect(struct pod *pod, uint16_t port, int *ret_fd, bool *ret_pending,
 		     abx_error **reterr);
+/* Ends its main container; what comes of it is a step. */
+void abx__pod_end_main(struct pod *pod);
+/* freeze.c: what its main container is to do. */
+const char *abx__pod_activity_name(enum pod_activity activity);
+int abx__pod_activity_parse(const char *name, enum pod_activity *ret);
+int abx__pod_set_activity(struct pod *pod, const char *name, abx_error **reterr);
+/* Part of a step: true when nothing is to be started. */
+bool abx__pod_rests(struct pod *pod);
+void abx__pod_thaw(struct pod *pod);
+/* The next start goes on with the files of the container that runs, or of the one kept
+ * already; or with nobody's. */
+void abx__pod_keep_for_next(struct pod *pod);
+void abx__pod_drop_kept(struct pod *pod);
+/* Makes a container's folder fit for another container. */
+void abx__folder_reuse(struct podd *podd, const char *path);
 /* From container.c. `status` as of waitpid(2), -1 unknown. */
 void abx__pod_container_running(struct container *c);
 void abx__pod_container_ended(struct container *c, const char *start_error, int status);
@@ -312,7 +339,8 @@ struct podd {
 	unsigned orphan_next;
 	struct image_table *images;
 	uv_signal_t sig_child, sig_term, sig_int;
-	uv_timer_t sweep;
+	uv_timer_t sweep, freeze_timer;
+	uint64_t freeze_look_ms;
 	struct server *server;
 	struct probes *probes;
 	struct child trash_job;

@@ -10,11 +10,13 @@
  *   HELLO    {}                                    -> {"tag", "network", "userns",
  * "classes": [NAME...]}, then a POD event for every Pod, then SYNCED CREATE   {ns, name,
  * template, image, generation, readiness?}   -> {} SWAP     {ns, name, image, generation,
- * restart} -> {}    generation must grow DELETE   {ns, name} -> {}     GONE follows
- *   CONNECT  {ns, name, port}                      -> {} with the connected socket
+ * restart, keep} -> {}    generation must grow; keep: on the file system of the one
+ * before ACTIVITY {ns, name, activity: "run", "freeze" or "stop"} -> {}  what comes of it
+ * is told by events DELETE   {ns, name} -> {}     GONE follows CONNECT  {ns, name, port}
+ * -> {} with the connected socket
  *
  *   POD      {ns, name, generation, image, running_generation, running_image, phase,
- * ready, reason, message, exit_code} GONE     {ns, name} SYNCED   {}
+ * ready, reason, message, exit_code, activity} GONE     {ns, name} SYNCED   {}
  */
 #ifndef ABX_ENGINE_PODD_PROTO_H
 #define ABX_ENGINE_PODD_PROTO_H
@@ -30,7 +32,8 @@ enum abx__podd_type {
 	ABX__PODD_SWAP,
 	ABX__PODD_DELETE,
 	ABX__PODD_CONNECT,
-	ABX__PODD_REQUEST_LAST = ABX__PODD_CONNECT,
+	ABX__PODD_ACTIVITY,
+	ABX__PODD_REQUEST_LAST = ABX__PODD_ACTIVITY,
 
 	ABX__PODD_RE = 32,
 	ABX__PODD_POD,

@@ -369,6 +369,19 @@ static int do_connect(struct client *c, uint64_t seq, json_object *body, struct 
 	return 1;
 }
 
+static int do_activity(struct client *c, uint64_t seq, json_object *body, struct pod *pod,
+		       abx_error **reterr)
+{
+	json_object *name;
+
+	(void)c;
+	(void)seq;
+	if (!json_object_object_get_ex(body, "activity", &name) ||
+	    !json_object_is_type(name, json_type_string))
+		return abx__error_set(reterr, ABX_EINVAL, "activity must be a string");
+	return abx__pod_set_activity(pod, json_object_get_string(name), reterr);
+}
+
 /* What each request needs: a Pod that is there, and one that is not being deleted. `fn`
  * gives 1 when it replied. */
 static const struct {
@@ -380,6 +393,7 @@ static const struct {
 	[ABX__PODD_SWAP] = { do_swap, true, true },
 	[ABX__PODD_DELETE] = { do_delete, true, false },
 	[ABX__PODD_CONNECT] = { do_connect, true, true },
+	[ABX__PODD_ACTIVITY] = { do_activity, true, true },
 };
 
 static int find_pod(struct podd *podd, uint16_t type, json_object *body, struct pod **ret,

@@ -180,12 +180,14 @@ static int mount_root(const struct start_plan *plan, int state, abx_error **rete
 		r = make_dir("root", reterr);
 	if (r == ABX_OK)
 		r = attach(state, from, "p", -1, 0, reterr);
-	if (r == ABX_OK && (abx__fs_mkdir(AT_FDCWD, "p/up", 0755, root) < 0 ||
-			    abx__fs_mkdir(AT_FDCWD, "p/wk", 0700, root) < 0))
+	/* What an earlier container left is its own business, and not to be trusted. */
+	if (r == ABX_OK && !plan->kept &&
+	    (abx__fs_mkdir(AT_FDCWD, "p/up", 0755, root) < 0 ||
+	     abx__fs_mkdir(AT_FDCWD, "p/wk", 0700, root) < 0))
 		r = abx__error_errno(reterr, ABX_EIO, errno, "upper layer");
 	if (r == ABX_OK)
 		r = attach_layers(plan, state, &lower, reterr);
-	if (r == ABX_OK)
+	if (r == ABX_OK && !plan->kept)
 		r = fill_upper(plan, reterr);
 	if (r == ABX_OK)
 		r = mount_overlay(plan, abx__buf_str(&lower), "p/up", "p/wk", "root",
@@ -203,8 +205,9 @@ static int mount_host_usr(const struct start_plan *plan, abx_error **reterr)
 	if (r == ABX_OK)
 		r = attach(AT_FDCWD, "/usr", "hu", plan->userns_fd, MOUNT_ATTR_RDONLY,
 			   reterr);
-	if (r == ABX_OK && (abx__fs_mkdir(AT_FDCWD, "p/uup", 0755, plan->id_base) < 0 ||
-			    abx__fs_mkdir(AT_FDCWD, "p/uwk", 0700, plan->id_base) < 0))
+	if (r == ABX_OK && !plan->kept &&
+	    (abx__fs_mkdir(AT_FDCWD, "p/uup", 0755, plan->id_base) < 0 ||
+	     abx__fs_mkdir(AT_FDCWD, "p/uwk", 0700, plan->id_base) < 0))
 		r = abx__error_errno(reterr, ABX_EIO, errno, "upper layer");
 	if (r == ABX_OK)
 		r = mount_overlay(plan, "l0/usr:hu", "p/uup", "p/uwk", "root/usr",
