@@ -316,14 +316,21 @@ int abx__cgroup_make(struct podd *podd, const char *key, const abx__spec_contain
 	return ABX_OK;
 }
 
+/*
+ * v1: `tasks` moves the one thread that asks, which the kernel does at once; moving a
+ * process (`cgroup.procs`) first waits for every processor, milliseconds that a claim
+ * waits for. Callers have one thread.
+ */
 int abx__cgroup_enter(struct podd *podd, const char *key)
 {
+	const char *file = podd->cgroups.v2 ? "cgroup.procs" : "tasks";
+
 	for (size_t i = 0; i < podd->cgroups.count; i++) {
 		char path[PATH_MAX];
 		int r = group_path(podd, i, key, path);
 
 		if (r == 0)
-			r = write_file(path, "cgroup.procs", "0");
+			r = write_file(path, file, "0");
 		if (r < 0) {
 			errno = -r;
 			return ABX_EIO;

@@ -271,7 +271,7 @@ static void start_clock(struct container *c)
 	uv_timer_start(&c->timer, on_start_deadline, START_DEADLINE_MS, 0);
 }
 
-static _Noreturn void starter_main(struct container *c, int gate)
+static _Noreturn void starter_main(struct container *c, int gate, int crun_fd)
 {
 	struct pod *pod = c->pod;
 	struct podd *podd = pod->podd;
@@ -291,11 +291,15 @@ static _Noreturn void starter_main(struct container *c, int gate)
 		.gate = gate,
 		.kept = strcmp(c->dir, pod->kept) == 0,
 		.crun = podd->options.crun,
+		.crun_fd = crun_fd,
 	};
 
 	for (size_t i = 0; pod->spec->runtime_class && i < podd->options.class_count; i++)
-		if (strcmp(podd->options.classes[i].name, pod->spec->runtime_class) == 0)
+		if (strcmp(podd->options.classes[i].name, pod->spec->runtime_class) ==
+		    0) {
 			plan.crun = podd->options.classes[i].crun;
+			plan.crun_fd = -1;
+		}
 	abx__start_run(&plan);
 	_exit(1);
 }
@@ -308,6 +312,7 @@ int abx__container_start(struct pod *pod, const abx__spec_container *spec,
 	struct container *c = container_new(pod, spec, image, image_name);
 	int gate[2] = { -1, -1 };
 	char path[256];
+	int crun_fd;
 	pid_t pid;
 
 	if (!c)
@@ -331,11 +336,12 @@ int abx__container_start(struct pod *pod, const abx__spec_container *spec,
 		return abx__error_errno(reterr, ABX_EIO, e, "container of Pod %s",
 					pod->name);
 	}
+	crun_fd = abx__crun_sealed(podd);
 	pid = abx__child_fork();
 	if (pid == 0) {
 		if (gate[1] >= 0)
 			close(gate[1]);
-		starter_main(c, gate[0]);
+		starter_main(c, gate[0], crun_fd);
 	}
 	if (gate[0] >= 0)
 		close(gate[0]);

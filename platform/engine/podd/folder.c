@@ -143,13 +143,28 @@ int abx__folder_make_volumes(struct pod *pod, abx_error **reterr)
 
 /* ---- trash ---- */
 
+#define TRASH_DELAY_MS 200
+
+static void on_trash_timer(uv_timer_t *timer)
+{
+	abx__folder_trash_kick(timer->data);
+}
+
+/* Not at once: what makes trash is often a swap, and whoever waits for that goes first.
+ */
+static void kick_soon(struct podd *podd)
+{
+	if (!uv_is_active((uv_handle_t *)&podd->trash_timer))
+		uv_timer_start(&podd->trash_timer, on_trash_timer, TRASH_DELAY_MS, 0);
+}
+
 void abx__folder_trash(struct podd *podd, const char *path)
 {
 	char to[64];
 
 	snprintf(to, sizeof(to), "trash/%llu", (unsigned long long)++podd->trash_seq);
 	if (renameat2(podd->dir_fd, path, podd->dir_fd, to, RENAME_NOREPLACE) == 0)
-		abx__folder_trash_kick(podd);
+		kick_soon(podd);
 	else if (errno == EEXIST)
 		abx__folder_trash(podd, path);
 }
@@ -200,7 +215,6 @@ void abx__folder_trash_kick(struct podd *podd)
 		int fd =
 			openat(podd->dir_fd, "trash", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
-		/* Whoever waits for a sandbox goes first. */
 		setpriority(PRIO_PROCESS, 0, 10);
 		if (fd >= 0)
 			abx__fs_empty(fd);

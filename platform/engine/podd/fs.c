@@ -32,7 +32,8 @@ static int write_all(int fd, const char *p, size_t len)
 	return ABX_OK;
 }
 
-int abx__fs_write(int dir_fd, const char *path, const void *data, size_t len, mode_t mode)
+static int write_file(int dir_fd, const char *path, const void *data, size_t len,
+		      mode_t mode, bool allocate)
 {
 	int fd = openat(dir_fd, path,
 			O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, mode);
@@ -40,6 +41,9 @@ int abx__fs_write(int dir_fd, const char *path, const void *data, size_t len, mo
 
 	if (fd < 0)
 		return ABX_EIO;
+	/* Only an advice: not every file system has it. */
+	if (allocate && len && fallocate(fd, 0, 0, (off_t)len) < 0)
+		errno = 0;
 	r = write_all(fd, data, len);
 	if (fchmod(fd, mode) < 0)
 		r = ABX_EIO;
@@ -48,6 +52,13 @@ int abx__fs_write(int dir_fd, const char *path, const void *data, size_t len, mo
 	return r;
 }
 
+int abx__fs_write(int dir_fd, const char *path, const void *data, size_t len, mode_t mode)
+{
+	return write_file(dir_fd, path, data, len, mode, false);
+}
+
+/* With blocks of its own from the start: a rename over another file otherwise makes ext4
+ * write the new one out there and then, milliseconds that a claim waits for. */
 int abx__fs_replace(int dir_fd, const char *path, const void *data, size_t len,
 		    mode_t mode)
 {
@@ -56,7 +67,7 @@ int abx__fs_replace(int dir_fd, const char *path, const void *data, size_t len,
 
 	if (!tmp)
 		return ABX_ENOMEM;
-	r = abx__fs_write(dir_fd, tmp, data, len, mode);
+	r = write_file(dir_fd, tmp, data, len, mode, true);
 	if (r == ABX_OK && renameat(dir_fd, tmp, dir_fd, path) < 0)
 		r = ABX_EIO;
 	abx__free(tmp);

@@ -267,8 +267,10 @@ static int open_loop(struct podd *podd, abx_error **reterr)
 	uv_signal_init(&podd->loop, &podd->sig_int);
 	uv_timer_init(&podd->loop, &podd->sweep);
 	uv_timer_init(&podd->loop, &podd->freeze_timer);
+	uv_timer_init(&podd->loop, &podd->trash_timer);
 	podd->sig_child.data = podd->sig_term.data = podd->sig_int.data =
-		podd->sweep.data = podd->freeze_timer.data = podd;
+		podd->sweep.data = podd->freeze_timer.data = podd->trash_timer.data =
+			podd;
 	uv_signal_start(&podd->sig_child, on_child_signal, SIGCHLD);
 	uv_signal_start(&podd->sig_term, on_term, SIGTERM);
 	uv_signal_start(&podd->sig_int, on_term, SIGINT);
@@ -318,6 +320,7 @@ static void close_all(struct podd *podd)
 	uv_close((uv_handle_t *)&podd->sig_int, NULL);
 	uv_close((uv_handle_t *)&podd->sweep, NULL);
 	uv_close((uv_handle_t *)&podd->freeze_timer, NULL);
+	uv_close((uv_handle_t *)&podd->trash_timer, NULL);
 	/* Containers' handles stay open: the process ends here, and its Pods go on
 	 * without it. */
 	for (int i = 0; i < 8; i++)
@@ -332,7 +335,7 @@ int abx__podd_run(const struct podd_options *options, const abx__log *log)
 
 	podd.options = *options;
 	podd.log = log;
-	podd.dir_fd = podd.lock_fd = podd.host_netns_fd = -1;
+	podd.dir_fd = podd.lock_fd = podd.host_netns_fd = podd.crun_fd = -1;
 	r = open_all(&podd, &err);
 	if (r == ABX_OK) {
 		podd.userns = try_idmap(&podd);

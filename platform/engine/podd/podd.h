@@ -11,6 +11,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/stat.h>
 #include <sys/types.h>
 #include <uthash.h>
 #include <uv.h>
@@ -186,6 +187,7 @@ struct start_plan {
 	int gate;         /* read end, -1: open */
 	bool kept; /* `dir` is an earlier container's: its files are as it left them */
 	const char *crun;
+	int crun_fd; /* the same, sealed; -1: none */
 };
 
 /* In the child: mounts, config.json, exec of crun. Returns only on failure, having said
@@ -196,6 +198,9 @@ int abx__oci_config(const struct start_plan *plan, int root_fd, char **ret,
 		    abx_error **reterr);
 /* Loads the engines' default profile and compiles it: base64 of the BPF program. */
 int abx__seccomp_load(const char *profile_path, char **ret_base64, abx_error **reterr);
+
+/* A descriptor of podd's own to run crun from (crun.c); -1: run it by path. */
+int abx__crun_sealed(struct podd *podd);
 
 /* ---- Pods (pod.c, folder.c, probe.c) ---- */
 
@@ -328,6 +333,8 @@ struct podd {
 	bool userns; /* idmapped layers work on the state directory's file system */
 	bool hybrid; /* /sys/fs/cgroup/unified is to be hidden from crun */
 	char *seccomp;
+	int crun_fd; /* see abx__crun_sealed() */
+	struct stat crun_stat;
 	struct cgroups cgroups;
 	struct net net;
 	struct pod *pods;
@@ -339,7 +346,7 @@ struct podd {
 	unsigned orphan_next;
 	struct image_table *images;
 	uv_signal_t sig_child, sig_term, sig_int;
-	uv_timer_t sweep, freeze_timer;
+	uv_timer_t sweep, freeze_timer, trash_timer;
 	uint64_t freeze_look_ms;
 	struct server *server;
 	struct probes *probes;

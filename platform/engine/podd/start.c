@@ -406,6 +406,8 @@ static void exec_crun(const struct start_plan *plan)
 	char path[] = "PATH=/usr/sbin:/usr/bin:/sbin:/bin";
 	char *const envp[] = { path, NULL };
 
+	if (plan->crun_fd >= 0)
+		execveat(plan->crun_fd, "", (char *const *)argv, envp, AT_EMPTY_PATH);
 	execve(plan->crun, (char *const *)argv, envp);
 }
 
