@@ -3,6 +3,7 @@
  */
 #include "io/http-body.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include <agentbox/error.h>
@@ -156,4 +157,11 @@ ssize_t abx__http_body_next(abx__http_body *body, const char *data, size_t len,
 		used++;
 	}
 	return (ssize_t)used;
+}
+
+void abx__http_body_skip(abx__http_body *body, uint64_t len)
+{
+	assert(body->framing == ABX__HTTP_LENGTH && len <= body->left);
+	body->left -= len;
+	body->done = body->left == 0;
 }

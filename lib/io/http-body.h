@@ -37,5 +37,8 @@ void abx__http_body_init(abx__http_body *body, enum abx__http_framing framing,
    is inside `data`; *ret_len may be 0. */
 ssize_t abx__http_body_next(abx__http_body *body, const char *data, size_t len,
 			    const char **ret_data, size_t *ret_len);
+/* So many bytes of payload went another way: for ABX__HTTP_LENGTH, and not more than are
+   left. */
+void abx__http_body_skip(abx__http_body *body, uint64_t len);
 
 #endif

@@ -39,6 +39,9 @@ struct abx__http_conn {
 	bool keeps; /* the peer keeps the connection, by the answer's head */
 	bool no_answer_body;
 	bool drain_due;
+	bool tube_asked; /* libuv was told that nothing is read into memory now */
+	bool tube_stuck; /* no more fits into it: read into memory once */
+	abx__tube *tube;
 	size_t low;
 	abx__outq out;
 	abx__http_body up; /* framing of what we send */
@@ -235,20 +238,65 @@ static bool wants_read(const abx__http_conn *conn)
 	return false;
 }
 
+static bool takes_tube(const abx__http_conn *conn)
+{
+	return conn->tube && !conn->tube_stuck && conn->state == ANSWER &&
+	       conn->down.framing == ABX__HTTP_LENGTH && !conn->down.done &&
+	       conn->in.len == 0;
+}
+
 static void alloc_cb(uv_handle_t *handle, size_t suggested, uv_buf_t *buf)
 {
-	abx__http_scratch *scratch = ((abx__http_conn *)handle)->scratch;
+	abx__http_conn *conn = (abx__http_conn *)handle;
+	abx__http_scratch *scratch = conn->scratch;
 
 	(void)suggested;
+	/* Without a buffer libuv only tells us that there is something to read. */
+	conn->tube_asked = takes_tube(conn);
+	conn->tube_stuck = false;
+	if (conn->tube_asked) {
+		*buf = uv_buf_init(NULL, 0);
+		return;
+	}
 	if (!scratch->data)
 		scratch->data = abx__malloc(scratch->size);
 	*buf = uv_buf_init(scratch->data, scratch->data ? (unsigned)scratch->size : 0);
+}
+
+/* Bytes moved into the tube and told; else what libuv would have said. */
+static ssize_t read_tube(abx__http_conn *conn)
+{
+	uv_os_fd_t fd;
+	ssize_t n;
+
+	if (uv_fileno(&conn->io.handle, &fd) < 0)
+		return UV_EBADF;
+	n = abx__tube_fill(conn->tube, fd, conn->down.left);
+	if (n == 0)
+		return UV_EOF;
+	if (abx__tube_is_refused(n))
+		conn->tube = NULL;
+	else if (n == -EAGAIN) /* if not empty, it may be full of small pieces */
+		conn->tube_stuck = conn->tube->held > 0;
+	else if (n < 0)
+		return n;
+	if (n < 0)
+		return 0;
+	abx__http_body_skip(&conn->down, (uint64_t)n);
+	conn->depth++;
+	conn->events.tube(conn->userdata, (size_t)n);
+	conn->depth--;
+	if (conn->state != CLOSED)
+		run(conn, "", 0);
+	return 0;
 }
 
 static void read_cb(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
 {
 	abx__http_conn *conn = (abx__http_conn *)stream;
 
+	if (n == UV_ENOBUFS && conn->tube_asked)
+		n = read_tube(conn);
 	if (n == 0)
 		return;
 	if (conn->state == IDLE) {
@@ -377,6 +425,7 @@ int abx__http_conn_request(abx__http_conn *conn, const char *head, size_t len,
 	conn->lost = NULL;
 	conn->no_answer_body = no_answer_body;
 	conn->heard = conn->keeps = conn->paused = false;
+	conn->tube = NULL;
 	abx__http_body_init(&conn->up, framing, length);
 	conn->sent = conn->up.done;
 	conn->state = WAITING;
@@ -388,20 +437,40 @@ int abx__http_conn_request(abx__http_conn *conn, const char *head, size_t len,
 	return r == ABX_EIO ? ABX_OK : r;
 }
 
-int abx__http_conn_write(abx__http_conn *conn, const void *data, size_t len)
+/* Checks a piece of the request's body, and counts it. */
+static int admit(abx__http_conn *conn, size_t len)
 {
-	bool chunked = conn->state != RAW && conn->up.framing == ABX__HTTP_CHUNKED;
-	int r = ABX_OK;
-
 	if (conn->sent || conn->state == FAILED || conn->state == CLOSED)
 		return ABX_ESTATE;
-	if (len == 0)
-		return ABX_OK;
 	if (conn->state != RAW && conn->up.framing == ABX__HTTP_LENGTH) {
 		if (len > conn->up.left)
 			return ABX_ETOOBIG;
 		conn->up.left -= len;
 	}
+	return ABX_OK;
+}
+
+int abx__http_conn_pour(abx__http_conn *conn, abx__tube *tube, size_t len)
+{
+	int r;
+
+	if (conn->state == RAW || conn->up.framing != ABX__HTTP_LENGTH)
+		return ABX_ESTATE;
+	r = admit(conn, len);
+	if (r == ABX_OK)
+		r = abx__outq_pour(&conn->out, tube);
+	note_queue(conn);
+	return r == ABX_EIO ? ABX_OK : r;
+}
+
+int abx__http_conn_write(abx__http_conn *conn, const void *data, size_t len)
+{
+	bool chunked = conn->state != RAW && conn->up.framing == ABX__HTTP_CHUNKED;
+	int r;
+
+	r = admit(conn, len);
+	if (r < 0 || len == 0)
+		return r;
 	if (chunked)
 		r = abx__outq_put(&conn->out, "%zx\r\n", len);
 	if (r == ABX_OK)
@@ -433,6 +502,12 @@ int abx__http_conn_end(abx__http_conn *conn)
 	if (conn->state == RAW)
 		uv_shutdown(&conn->shutdown, &conn->io.stream, shutdown_cb);
 	return ABX_OK;
+}
+
+void abx__http_conn_use_tube(abx__http_conn *conn, abx__tube *tube)
+{
+	conn->tube = tube;
+	conn->tube_stuck = false;
 }
 
 size_t abx__http_conn_queued(const abx__http_conn *conn)
@@ -485,6 +560,7 @@ void abx__http_conn_park(abx__http_conn *conn, void (*lost)(void *userdata),
 	conn->lost = lost;
 	conn->lost_userdata = userdata;
 	conn->paused = false;
+	conn->tube = NULL;
 	if (conn->depth == 0)
 		switch_reading(conn);
 }

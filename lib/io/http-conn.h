@@ -25,6 +25,7 @@
 
 #include "io/http-body.h"
 #include "io/http-head.h"
+#include "io/tube.h"
 
 typedef struct abx__http_conn abx__http_conn;
 
@@ -43,6 +44,8 @@ typedef struct abx__http_conn_events {
 	/* Pieces of the answer's body; NULL at its end (raw: when the peer has ended its
 	 * side). */
 	void (*body)(void *userdata, const char *data, size_t len);
+	/* So many further bytes of it are in the tube. NULL without one. */
+	void (*tube)(void *userdata, size_t len);
 	/* The queue has fallen to the low mark (abx__http_conn_set_low()) or below. May
 	 * be NULL. */
 	void (*drain)(void *userdata);
@@ -66,10 +69,17 @@ int abx__http_conn_request(abx__http_conn *conn, const char *head, size_t len,
 			   void *userdata);
 /* A head with a body to come waits for the body's first piece; this sends it now. */
 void abx__http_conn_flush(abx__http_conn *conn);
+/* Allowed in `head`: what is still to come of this answer's body may go into the tube,
+   as the `tube` event says; the rest comes as `body` in its turn. The tube must live
+   until the connection is closed or parked. */
+void abx__http_conn_use_tube(abx__http_conn *conn, abx__tube *tube);
 /* The request's body, framed here; raw bytes after 101. Copies what the kernel does not
    take. A peer that has gone is not reported here but by `fail`, so that an answer it
    sent first is still read. */
 int abx__http_conn_write(abx__http_conn *conn, const void *data, size_t len);
+/* The same for the last `len` bytes that were filled into the tube; not in chunks. What
+   the kernel does not take stays there, and counts as queued. */
+int abx__http_conn_pour(abx__http_conn *conn, abx__tube *tube, size_t len);
 /* Ends the request's body; after 101 it half-closes. */
 int abx__http_conn_end(abx__http_conn *conn);
 size_t abx__http_conn_queued(const abx__http_conn *conn);

@@ -169,6 +169,19 @@ void abx__http_req_read(abx__http_req *req, abx__http_body_fn on_body, void *use
 	req->ops->kick(req);
 }
 
+bool abx__http_req_takes_tube(const abx__http_req *req)
+{
+	return req->ops == &abx__http1_ops && !req->link->tls;
+}
+
+void abx__http_req_use_tube(abx__http_req *req, abx__tube *tube,
+			    abx__http_tube_fn on_tube)
+{
+	req->tube = abx__http_req_takes_tube(req) ? tube : NULL;
+	req->tube_stuck = false;
+	req->on_tube = on_tube;
+}
+
 void abx__http_req_pause(abx__http_req *req)
 {
 	if (req->paused)

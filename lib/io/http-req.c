@@ -4,6 +4,7 @@
  * http-server-priv.h for the rules.
  */
 #include <assert.h>
+#include <errno.h>
 #include <string.h>
 
 #include "base/alloc.h"
@@ -312,6 +313,15 @@ static bool wants_read(const abx__http_link *link)
 	return false;
 }
 
+static bool takes_tube(const abx__http_link *link)
+{
+	const abx__http_req *req = &link->req;
+
+	return req->tube && !req->tube_stuck && link->state == LINK_EXCHANGE &&
+	       abx__http_req_wants_body(req) && req->body.framing == ABX__HTTP_LENGTH &&
+	       !req->body.done && link->in.len == 0;
+}
+
 static void alloc_cb(uv_handle_t *handle, size_t suggested, uv_buf_t *buf)
 {
 	abx__http_link *link = (abx__http_link *)handle;
@@ -324,6 +334,13 @@ static void alloc_cb(uv_handle_t *handle, size_t suggested, uv_buf_t *buf)
 	size_t size = bulk ? server->opts.read_chunk_bytes : READ_SMALL;
 
 	(void)suggested;
+	/* Without a buffer libuv only tells us that there is something to read. */
+	link->req.tube_asked = takes_tube(link);
+	link->req.tube_stuck = false;
+	if (link->req.tube_asked) {
+		*buf = uv_buf_init(NULL, 0);
+		return;
+	}
 	if (bulk && !link->is_bulk) {
 		link->is_bulk = true;
 		server->bulk++;
@@ -333,11 +350,51 @@ static void alloc_cb(uv_handle_t *handle, size_t suggested, uv_buf_t *buf)
 	*buf = uv_buf_init(*at, *at ? (unsigned)size : 0);
 }
 
+static void tell_tube(abx__http_link *link, size_t len)
+{
+	abx__http_req *req = &link->req;
+
+	abx__http_body_skip(&req->body, len);
+	req->expect_pending = false;
+	link->deadline = 0; /* the wait starts over as the frame ends */
+	link->depth++;
+	req->on_tube(req, len, req->body_userdata);
+	link->depth--;
+	abx__http_link_run(link);
+}
+
+/* Bytes moved into the tube and told; else what libuv would have said. */
+static ssize_t read_tube(abx__http_link *link)
+{
+	abx__http_req *req = &link->req;
+	uv_os_fd_t fd;
+	ssize_t n;
+
+	if (uv_fileno(&link->io.handle, &fd) < 0)
+		return UV_EBADF;
+	n = abx__tube_fill(req->tube, fd, req->body.left);
+	if (n > 0) {
+		tell_tube(link, (size_t)n);
+		return 0;
+	}
+	if (n == 0)
+		return UV_EOF;
+	if (abx__tube_is_refused(n))
+		req->tube = NULL;
+	else if (n == -EAGAIN) /* if not empty, it may be full of small pieces */
+		req->tube_stuck = req->tube->held > 0;
+	else
+		return n;
+	return 0;
+}
+
 static void read_cb(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
 {
 	abx__http_link *link = (abx__http_link *)stream;
 	abx__http_server *server = link->server;
 
+	if (n == UV_ENOBUFS && link->req.tube_asked)
+		n = read_tube(link);
 	if (n > 0 && link->tls)
 		abx__http_link_feed_wire(link, buf->base, (size_t)n);
 	else if (n > 0)

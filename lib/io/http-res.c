@@ -321,6 +321,42 @@ int abx__http_res_write(abx__http_req *req, const void *data, size_t len)
 	return r <= 0 ? r : req->ops->write(req, data, len);
 }
 
+/* For a connection the kernel cannot move bytes to. */
+static int write_from_tube(abx__http_req *req, abx__tube *tube)
+{
+	ABX_CLEANUP(abx__freep) char *piece = abx__malloc(ABX__TUBE_PIECE);
+	int r = piece ? ABX_OK : ABX_ENOMEM;
+
+	while (r == ABX_OK && tube->held > 0) {
+		size_t n = abx__tube_take(tube, piece, ABX__TUBE_PIECE);
+
+		r = n > 0 ? req->ops->write(req, piece, n) : ABX_EIO;
+	}
+	return r;
+}
+
+int abx__http_res_pour(abx__http_req *req, abx__tube *tube, size_t len)
+{
+	int r;
+
+	if (req->res == RES_BEGUN && req->kind != RES_LENGTH && req->kind != RES_NO_BODY)
+		return ABX_ESTATE;
+	r = admit(req, len);
+	if (r < 0)
+		return r;
+	if (r == 0) {
+		abx__tube_drop(tube);
+		return ABX_OK;
+	}
+	if (!abx__http_req_takes_tube(req))
+		return write_from_tube(req, tube);
+	r = abx__outq_pour(&req->link->out, tube);
+	if (r < 0)
+		req->link->out.broken = true;
+	after_write(req->link);
+	return r;
+}
+
 static int http1_write_ref(abx__http_req *req, const void *data, size_t len,
 			   void (*done)(void *userdata), void *userdata)
 {

@@ -107,6 +107,10 @@ struct abx__http_req {
 	abx__http_body body;
 	abx__http_body_fn on_body; /* NULL: nobody reads */
 	void *body_userdata;
+	abx__tube *tube; /* NULL: none */
+	abx__http_tube_fn on_tube;
+	bool tube_asked; /* libuv was told that nothing is read into memory now */
+	bool tube_stuck; /* no more fits into it: read into memory once */
 	bool paused;
 	bool body_told;      /* its end or its failure was delivered */
 	bool expect_pending; /* the client waits for 100 (Continue) */

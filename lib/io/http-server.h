@@ -32,6 +32,8 @@
 #include <agentbox/error.h>
 #include <uv.h>
 
+#include "io/tube.h"
+
 typedef struct abx__http_server abx__http_server;
 typedef struct abx__http_req abx__http_req;
 
@@ -119,6 +121,15 @@ void abx__http_req_on_closed(abx__http_req *req,
 typedef void (*abx__http_body_fn)(abx__http_req *req, const char *data, size_t len, int r,
 				  void *userdata);
 void abx__http_req_read(abx__http_req *req, abx__http_body_fn on_body, void *userdata);
+/* Bytes of the body, of one of known length, may go into this tube from now on (NULL: no
+   longer) instead of coming as pieces: `on_tube` says how many more it holds. Pieces, the
+   end and failures still come by `on_body`, all in the body's order. Allowed at any time,
+   also in `on_tube`; the tube must live until another takes its place or `closed`. Not
+   used where bytes are not the socket's own (TLS, HTTP/2): `takes_tube` is false then. */
+typedef void (*abx__http_tube_fn)(abx__http_req *req, size_t len, void *userdata);
+bool abx__http_req_takes_tube(const abx__http_req *req);
+void abx__http_req_use_tube(abx__http_req *req, abx__tube *tube,
+			    abx__http_tube_fn on_tube);
 void abx__http_req_pause(abx__http_req *req); /* allowed inside on_body */
 void abx__http_req_resume(abx__http_req *req);
 /* Collects the whole body up to `max` bytes, then calls `done` once: ABX_OK with the
@@ -156,6 +167,10 @@ int abx__http_res_write(abx__http_req *req, const void *data, size_t len); /* co
    When the call itself fails (a negative result) `done` does not run. */
 int abx__http_res_write_ref(abx__http_req *req, const void *data, size_t len,
 			    void (*done)(void *userdata), void *userdata);
+/* The last `len` bytes that were filled into the tube; of an answer of known length. What
+   the kernel does not take stays there and counts as queued; the tube must live until
+   that is gone or `closed`. */
+int abx__http_res_pour(abx__http_req *req, abx__tube *tube, size_t len);
 int abx__http_res_end(abx__http_req *req);
 /* Ends the connection without finishing the answer, so the client sees it broken. */
 void abx__http_res_abort(abx__http_req *req);

@@ -3,6 +3,8 @@
  */
 #include "io/outq.h"
 
+#include <assert.h>
+#include <errno.h>
 #include <string.h>
 
 #include "base/alloc.h"
@@ -10,6 +12,9 @@
 
 #define COALESCE ((size_t)4 << 10)     /* pieces up to this are gathered */
 #define GATHER_MOST ((size_t)64 << 10) /* then they leave */
+/* Taken out of a tube that found no room, for libuv to queue: its write tells when there
+ * is room again. */
+#define SCOUT ((size_t)4 << 10)
 
 /* A queued write. What libuv sends is [data of ours][the caller's, by reference][tail],
  * or what TLS made of that.
@@ -40,15 +45,21 @@ void abx__outq_done(abx__outq *q)
 
 size_t abx__outq_queued(const abx__outq *q)
 {
-	return q->broken ? 0 : q->pending.len + uv_stream_get_write_queue_size(q->stream);
+	if (q->broken)
+		return 0;
+	return q->pending.len + uv_stream_get_write_queue_size(q->stream) +
+	       (q->tube ? q->tube->held : 0);
 }
 
 static int broke(abx__outq *q, int code)
 {
 	q->broken = true;
+	q->tube = NULL;
 	abx__buf_done(&q->pending);
 	return code;
 }
+
+static int pour(abx__outq *q);
 
 static void write_cb(uv_write_t *req, int status)
 {
@@ -65,6 +76,8 @@ static void write_cb(uv_write_t *req, int status)
 		return;
 	if (status < 0)
 		broke(q, ABX_EIO);
+	else if (q->tube)
+		pour(q);
 	q->moved(q->userdata);
 }
 
@@ -156,6 +169,70 @@ void abx__outq_flush(abx__outq *q)
 	abx__buf_clear(&q->pending);
 }
 
+/* ---- tubes ---- */
+
+/* Takes up to `len` bytes out of the tube and queues them. */
+static int queue_from_tube(abx__outq *q, size_t len)
+{
+	struct outgoing *o = abx__malloc(sizeof(*o) + len);
+	uv_buf_t buf;
+
+	if (!o)
+		return broke(q, ABX_ENOMEM);
+	o->sealed = NULL;
+	o->done = NULL;
+	buf = uv_buf_init(o->data, (unsigned)abx__tube_take(q->tube, o->data, len));
+	if (q->tube->held == 0)
+		q->tube = NULL;
+	return submit(q, o, &buf, 1);
+}
+
+/* Goes on with the tube, unless libuv still has what comes before. */
+static int pour(abx__outq *q)
+{
+	ssize_t n = 0;
+	uv_os_fd_t fd;
+
+	if (uv_stream_get_write_queue_size(q->stream) > 0)
+		return ABX_OK;
+	if (uv_fileno((const uv_handle_t *)q->stream, &fd) < 0)
+		return broke(q, ABX_EIO);
+	while (q->tube->held > 0 && n >= 0)
+		n = abx__tube_pour(q->tube, fd);
+	if (q->tube->held == 0) {
+		q->tube = NULL;
+		return ABX_OK;
+	}
+	if (n == -EAGAIN)
+		return queue_from_tube(q, SCOUT);
+	if (abx__tube_is_refused(n))
+		return queue_from_tube(q, q->tube->held);
+	return broke(q, ABX_EIO);
+}
+
+/* Something else is to follow: what the tube holds goes into libuv's queue first. */
+static int empty_tube(abx__outq *q)
+{
+	int r = q->tube ? queue_from_tube(q, q->tube->held) : ABX_OK;
+
+	return q->broken && r == ABX_OK ? ABX_EIO : r;
+}
+
+int abx__outq_pour(abx__outq *q, abx__tube *tube)
+{
+	int r;
+
+	assert(!q->tls);
+	abx__outq_flush(q);
+	r = q->tube == tube ? ABX_OK : empty_tube(q);
+	if (q->broken)
+		return r < 0 ? r : ABX_EIO;
+	q->tube = tube->held > 0 ? tube : NULL;
+	return q->tube ? pour(q) : ABX_OK;
+}
+
+/* ---- pieces ---- */
+
 void abx__outq_end(abx__outq *q)
 {
 	abx__outq_flush(q);
@@ -168,8 +245,10 @@ void abx__outq_end(abx__outq *q)
 
 int abx__outq_gather(abx__outq *q, const void *data, size_t len)
 {
-	int r = q->broken ? ABX_EIO : abx__buf_add(&q->pending, data, len);
+	int r = empty_tube(q);
 
+	if (r == ABX_OK)
+		r = abx__buf_add(&q->pending, data, len);
 	if (r < 0)
 		return broke(q, r);
 	if (q->pending.len >= GATHER_MOST)
@@ -182,8 +261,9 @@ int abx__outq_put(abx__outq *q, const char *fmt, ...)
 	va_list ap;
 	int r;
 
-	if (q->broken)
-		return ABX_EIO;
+	r = empty_tube(q);
+	if (r < 0)
+		return r;
 	va_start(ap, fmt);
 	r = abx__buf_vaddf(&q->pending, fmt, ap);
 	va_end(ap);
@@ -195,8 +275,9 @@ int abx__outq_write(abx__outq *q, const void *data, size_t len, const char *tail
 	uv_buf_t bufs[3];
 	int r;
 
-	if (q->broken)
-		return ABX_EIO;
+	r = empty_tube(q);
+	if (r < 0)
+		return r;
 	if (len <= COALESCE) {
 		r = abx__buf_add(&q->pending, data, len);
 		if (r == ABX_OK && *tail)
@@ -245,12 +326,15 @@ static int write_sealed(abx__outq *q, const void *data, size_t len, const char *
 int abx__outq_write_ref(abx__outq *q, const void *data, size_t len, const char *tail,
 			void (*done)(void *userdata), void *userdata)
 {
-	size_t before = q->pending.len;
 	struct outgoing *o;
 	uv_buf_t bufs[3];
+	size_t before;
+	int r;
 
-	if (q->broken)
-		return ABX_EIO;
+	r = empty_tube(q);
+	if (r < 0)
+		return r;
+	before = q->pending.len;
 	if (q->tls)
 		return write_sealed(q, data, len, tail, done, userdata);
 	o = abx__malloc(sizeof(*o) + before);

@@ -16,12 +16,15 @@
 
 #include "base/buf.h"
 #include "io/tls.h"
+#include "io/tube.h"
 
 typedef struct abx__outq {
 	uv_stream_t *stream;
 	abx__buf pending; /* leaves with what comes next, or at the flush */
 	abx__tls *tls;    /* NULL: bytes leave as they are */
 	abx__buf sealed;  /* what `tls` made, on its way out within a call */
+	/* Holds what follows all that libuv has; nothing is pending then. NULL: none. */
+	abx__tube *tube;
 	bool broken;
 	/* Runs from the loop when a queued write has ended (well, or the queue is now
 	   broken). Not while the stream is closing. */
@@ -41,6 +44,9 @@ int abx__outq_write(abx__outq *q, const void *data, size_t len, const char *tail
  * not run. */
 int abx__outq_write_ref(abx__outq *q, const void *data, size_t len, const char *tail,
 			void (*done)(void *userdata), void *userdata);
+/* Sends what the tube holds; not under TLS. What the kernel does not take stays in it and
+ * follows later; it must live until nothing of it is queued, or the stream is closing. */
+int abx__outq_pour(abx__outq *q, abx__tube *tube);
 /* Small text that waits for the next write or flush. */
 int abx__outq_put(abx__outq *q, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));

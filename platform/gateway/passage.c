@@ -5,6 +5,7 @@
  * request's `closed`, which breaks off whatever is still open to the sandbox. Pieces go
  * from one side's read buffer straight into the other side's socket; what that does not
  * take is queued, and above a mark the reading side pauses until the queue has drained.
+ * Long bodies of known length go through a tube, which counts as such a queue.
  *
  * Headers: the connection's own are dropped both ways (RFC 9110 section 7.6.1); an
  * upgrade is put together anew. Trailers are dropped. Expect is answered by our server.
@@ -35,8 +36,9 @@ struct passage {
 	bool body_taken; /* so the request cannot be sent a second time */
 	bool retried;
 	bool req_paused;
-	uint64_t moved; /* loop time */
-	char *host;     /* told to the sandbox instead of the client's; NULL: none */
+	abx__tube *there, *back; /* for long bodies; NULL: none */
+	uint64_t moved;          /* loop time */
+	char *host; /* told to the sandbox instead of the client's; NULL: none */
 	char *id, *namespace_, *pod, *target;
 	char text[];
 };
@@ -266,8 +268,21 @@ static void on_head(void *userdata, const abx__http_head *head)
 	r = copy_fields(p, head);
 	if (r == ABX_OK)
 		r = abx__http_res_begin(p->req, head->status, head->content_length);
-	if (r < 0)
+	if (r < 0) {
 		abx__http_res_abort(p->req);
+		return;
+	}
+	if (head->content_length >= ABX__TUBE_WORTH && !p->back &&
+	    abx__http_req_takes_tube(p->req))
+		p->back = abx__tube_new();
+	abx__http_conn_use_tube(p->up->conn, p->back);
+}
+
+/* Holds the sandbox back while its client does not take what has come. */
+static void after_answer_piece(passage *p)
+{
+	if (abx__http_res_queued(p->req) > p->gateway->opts.piece_bytes)
+		abx__http_conn_pause(p->up->conn);
 }
 
 static void on_body(void *userdata, const char *data, size_t len)
@@ -277,14 +292,23 @@ static void on_body(void *userdata, const char *data, size_t len)
 	note_move(p);
 	if (data) {
 		abx__http_res_write(p->req, data, len);
-		if (abx__http_res_queued(p->req) > p->gateway->opts.piece_bytes)
-			abx__http_conn_pause(p->up->conn);
+		after_answer_piece(p);
 		return;
 	}
 	/* What is ended or broken off shows in `closed`. */
 	if (!p->raw)
 		drop_up(p, p->keeps);
 	abx__http_res_end(p->req);
+}
+
+static void on_tube(void *userdata, size_t len)
+{
+	passage *p = userdata;
+
+	note_move(p);
+	if (abx__http_res_pour(p->req, p->back, len) < 0)
+		abx__tube_drop(p->back); /* `closed` follows */
+	after_answer_piece(p);
 }
 
 /* The client has taken what was queued. */
@@ -335,11 +359,25 @@ static const abx__http_conn_events up_events = {
 	.interim = on_interim,
 	.head = on_head,
 	.body = on_body,
+	.tube = on_tube,
 	.drain = on_drain,
 	.fail = on_fail,
 };
 
 /* ---- from the client ---- */
+
+/* Holds the client back while the sandbox does not take what has come. */
+static void after_request_piece(passage *p, int r)
+{
+	if (r < 0) {
+		give_up(p, 502, p->port, "The request could not be passed on");
+		return;
+	}
+	if (abx__http_conn_queued(p->up->conn) > p->gateway->opts.piece_bytes) {
+		p->req_paused = true;
+		abx__http_req_pause(p->req);
+	}
+}
 
 static void on_client_body(abx__http_req *req, const char *data, size_t len, int r,
 			   void *userdata)
@@ -360,18 +398,23 @@ static void on_client_body(abx__http_req *req, const char *data, size_t len, int
 	}
 	if (!conn || r < 0)
 		return; /* answered already, or `closed` follows */
-	if (!data) {
+	if (data)
+		after_request_piece(p, abx__http_conn_write(conn, data, len));
+	else
 		abx__http_conn_end(conn);
-		return;
-	}
-	if (abx__http_conn_write(conn, data, len) < 0) {
-		give_up(p, 502, p->port, "The request could not be passed on");
-		return;
-	}
-	if (abx__http_conn_queued(conn) > p->gateway->opts.piece_bytes) {
-		p->req_paused = true;
-		abx__http_req_pause(req);
-	}
+}
+
+static void on_client_tube(abx__http_req *req, size_t len, void *userdata)
+{
+	passage *p = userdata;
+
+	(void)req;
+	note_move(p);
+	p->body_taken = true;
+	if (p->up)
+		after_request_piece(p, abx__http_conn_pour(p->up->conn, p->there, len));
+	else
+		abx__tube_drop(p->there); /* answered already */
 }
 
 static void on_closed(abx__http_req *req, bool answered, void *userdata)
@@ -383,6 +426,8 @@ static void on_closed(abx__http_req *req, bool answered, void *userdata)
 	(void)answered;
 	drop_ticket(p);
 	drop_up(p, false);
+	abx__tube_free(p->there);
+	abx__tube_free(p->back);
 	abx__sandboxes_stream_end(gateway->opts.sandboxes, p->id);
 	if (p->prev)
 		p->prev->next = p->next;
@@ -421,6 +466,10 @@ static void send_request(passage *p)
 	abx__http_conn_set_low(conn, p->gateway->opts.piece_bytes / 4);
 	if (!has_body)
 		return;
+	if (framing == ABX__HTTP_LENGTH && length >= ABX__TUBE_WORTH && !p->there &&
+	    abx__http_req_takes_tube(p->req))
+		p->there = abx__tube_new();
+	abx__http_req_use_tube(p->req, p->there, on_client_tube);
 	abx__http_req_read(p->req, on_client_body, p);
 	if (!abx__http_req_is_buffered(p->req))
 		abx__http_conn_flush(conn);
