@@ -91,6 +91,7 @@ typedef struct abx__pool_config {
 	bool max_unavailable_is_percent;
 	int64_t cpu_milli, memory_bytes;
 	uint16_t runtime_port;
+	char *readiness;          /* the runtime's probe for the engine; NULL: none */
 	abx__scale_policy policy; /* of its group */
 } abx__pool_config;
 

@@ -345,6 +345,7 @@ void abx__pool_config_done(abx__pool_config *c)
 	json_object_put(c->pod_template);
 	abx__free(c->default_image);
 	abx__free(c->rest_image);
+	abx__free(c->readiness);
 	*c = (abx__pool_config){ 0 };
 }
 
@@ -527,8 +528,8 @@ static int choose_images(json_object *template_spec, json_object *overrides,
 	return c->default_image && c->rest_image ? ABX_OK : abx__error_nomem(reterr);
 }
 
-/* envd's port: that of the runtime so named, else the one every envd has. */
-static uint16_t runtime_port(json_object *template_spec)
+/* The runtime that claims arm: envd; NULL when the template names none. */
+static json_object *armed_runtime(json_object *template_spec)
 {
 	json_object *runtimes = abx__field_array(template_spec, "runtimes");
 
@@ -539,9 +540,32 @@ static uint16_t runtime_port(json_object *template_spec)
 
 		if (name && (strcmp(name, "envd") == 0 || strcmp(name, "e2b") == 0) &&
 		    port > 0 && port <= UINT16_MAX)
-			return (uint16_t)port;
+			return runtime;
 	}
-	return ABX__RUNTIME_PORT;
+	return NULL;
+}
+
+/* Its port, and its readiness probe as the engine takes it. */
+static int read_runtime(json_object *template_spec, abx__pool_config *c)
+{
+	json_object *runtime = armed_runtime(template_spec);
+	json_object *get = abx__field_object(abx__field_object(runtime, "readinessProbe"),
+					     "httpGet");
+	const char *path = abx__field_str(get, "path");
+	json_object *probe;
+
+	c->runtime_port = (uint16_t)abx__field_int(runtime, "port", ABX__RUNTIME_PORT);
+	if (!get)
+		return ABX_OK;
+	probe = json_object_new_object();
+	if (probe &&
+	    abx__field_set_int(probe, "port",
+			       abx__field_int(get, "port", c->runtime_port)) == ABX_OK &&
+	    abx__field_set_str(probe, "path", path ? path : "/") == ABX_OK)
+		c->readiness = abx__strdup(json_object_to_json_string_ext(
+			probe, JSON_C_TO_STRING_PLAIN | JSON_C_TO_STRING_NOSLASHESCAPE));
+	json_object_put(probe);
+	return c->readiness ? ABX_OK : ABX_ENOMEM;
 }
 
 static int materialise_spec(json_object *member, json_object *overrides,
@@ -647,8 +671,8 @@ static int build_one(const abx__control *control, json_object *env_doc,
 		r = choose_images(template_spec, overrides, c, reterr);
 	if (r < 0)
 		return r;
-	c->runtime_port = runtime_port(template_spec);
-	if (materialise_spec(member, overrides, template_spec, c) < 0)
+	if (read_runtime(template_spec, c) < 0 ||
+	    materialise_spec(member, overrides, template_spec, c) < 0)
 		return abx__error_nomem(reterr);
 	r = abx__revision(c->spec, c->revision, reterr);
 	return r < 0 ? r : engine->ops->check_template(engine, c->pod_template, reterr);

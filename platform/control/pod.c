@@ -455,7 +455,7 @@ static int pod_labels(const abx__pool *pool, abx__map *labels)
 int abx__pod_create(abx__pool *pool)
 {
 	abx__engine *engine = pool->control->config.engine;
-	abx__map labels = ABX__MAP_INIT;
+	abx__map labels = ABX__MAP_INIT, annotations = ABX__MAP_INIT;
 	char name[ABX__DNS_LABEL_MAX + 1], random[NAME_RANDOM + 1];
 	abx__podrec *pod = NULL;
 	int r = abx__id_random(random, NAME_RANDOM);
@@ -465,10 +465,14 @@ int abx__pod_create(abx__pool *pool)
 	snprintf(name, sizeof(name), "%.*s-%s", ABX__DNS_LABEL_MAX - NAME_RANDOM - 1,
 		 pool->config.name, random);
 	r = pod_labels(pool, &labels);
+	if (r == ABX_OK && pool->config.readiness)
+		r = abx__map_set(&annotations, ABX__POD_READINESS_ANNOTATION,
+				 pool->config.readiness);
 	if (r == ABX_OK)
 		r = abx__podrec_new(pool->control, pool, pool->namespace_, name, &pod);
 	if (r < 0) {
 		abx__map_done(&labels);
+		abx__map_done(&annotations);
 		return r;
 	}
 	abx__str_copy(pod->revision, sizeof(pod->revision), pool->config.revision);
@@ -476,9 +480,10 @@ int abx__pod_create(abx__pool *pool)
 	pod->write = ABX__WRITE_CREATE;
 	pool->creating++;
 	abx__control_call_begin(pool->control);
-	engine->ops->create_pod(engine, pod->namespace_, pod->name, &labels, NULL,
+	engine->ops->create_pod(engine, pod->namespace_, pod->name, &labels, &annotations,
 				pool->config.pod_template, on_created, pod);
 	abx__map_done(&labels);
+	abx__map_done(&annotations);
 	return ABX_OK;
 }
 

@@ -108,8 +108,10 @@ Test(control_claim, release_clears_everything_of_the_sandbox)
 	cr_assert(abx__fake_engine_at(w.engine, 0, &view));
 	cr_assert_str_eq(view.name, a.pod, "the same Pod");
 	cr_assert_str_eq(view.running_image, IDLE_IMAGE);
-	cr_assert_eq(view.annotations.count, 0, "%zu annotations are left",
+	/* The readiness probe is the Pod's own. */
+	cr_assert_eq(view.annotations.count, 1, "%zu annotations are left",
 		     view.annotations.count);
+	cr_assert(abx__map_get(&view.annotations, ABX__POD_READINESS_ANNOTATION));
 	cr_assert_null(abx__map_get(&view.labels, "mine"));
 	cr_assert_null(abx__map_get(&view.labels, ABX__LABEL_SANDBOX_ID));
 	cr_assert_null(abx__map_get(&view.labels, ABX__LABEL_MANAGED_BY));

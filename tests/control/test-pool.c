@@ -59,6 +59,19 @@ static int64_t status_int(const char *field)
 	return value;
 }
 
+/* The engine's Pods know by it when they are ready; without it a claim meets an envd that
+ * does not listen yet. */
+Test(control_pool, pods_carry_the_readiness_probe_of_their_runtime)
+{
+	abx__pod pod;
+	const char *probe;
+
+	world_env(&w, "demo", 1, NULL, NULL);
+	cr_assert(abx__fake_engine_at(w.engine, 0, &pod));
+	probe = abx__map_get(&pod.annotations, ABX__POD_READINESS_ANNOTATION);
+	cr_assert_str_eq(probe ? probe : "none", "{\"port\":49983,\"path\":\"/health\"}");
+}
+
 Test(control_pool, is_filled_to_its_replicas_on_the_idle_image)
 {
 	abx__pod view;

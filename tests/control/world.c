@@ -194,7 +194,9 @@ json_object *template_doc(const char *name, const char *idle_image)
 
 	snprintf(text, sizeof(text),
 		 "{\"metadata\":{\"name\":\"%s\"},\"spec\":{\"version\":\"1.0\",%s%s%s"
-		 "\"runtimes\":[{\"name\":\"envd\",\"port\":49983}],"
+		 "\"runtimes\":[{\"name\":\"envd\",\"port\":49983,"
+		 "\"readinessProbe\":{\"httpGet\":{\"port\":49983,"
+		 "\"path\":\"/health\"}}}],"
 		 "\"template\":{\"metadata\":{\"labels\":{\"app\":\"x\"}},\"spec\":{"
 		 "\"containers\":"
 		 "[{\"name\":\"sandbox\",\"image\":\"" OWN_IMAGE "\"}]}}}}",
