@@ -16,7 +16,7 @@
 #include "gateway/gateway-priv.h"
 
 #define TEXT_MOST 1024 /* of envd's own words in an error */
-#define FIRST_WAIT_MS 10
+#define FIRST_WAIT_MS 1
 #define TRIES_MOST 1000
 
 struct arming {
