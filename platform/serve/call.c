@@ -246,12 +246,34 @@ void abx__call_error(abx__call *call, const abx_error *err)
 		       hint ? hint : "");
 }
 
+/* [CLUSTER.]ID[-CLUSTER or -CLIENTID], the id itself in E2B's characters. */
+static bool id_is_valid(const char *id, const char *cluster)
+{
+	static const char plain[] = "abcdefghijklmnopqrstuvwxyz0123456789";
+	const char *dot = strrchr(id, '.');
+	const char *tail = dot ? dot + 1 : id;
+	size_t n = strspn(tail, plain);
+
+	if (n == 0 || dot == id)
+		return false;
+	if (!tail[n])
+		return true;
+	tail += n + 1;
+	return tail[-1] == '-' &&
+	       (strcmp(tail, cluster) == 0 || tail[strspn(tail, plain)] == '\0');
+}
+
 const abx__sandbox_rec *abx__call_sandbox(abx__call *call)
 {
 	const char *id = call->params[0];
 	const abx__sandbox_rec *rec =
 		abx__sandboxes_find(abx__control_sandboxes(call->serve->control), id);
 
+	if (call->surface == ABX__SURFACE_E2B &&
+	    !id_is_valid(id, call->serve->cluster_id)) {
+		abx__call_fail(call, 400, "Invalid sandbox ID");
+		return NULL;
+	}
 	if (rec && rec->state == ABX__SANDBOX_RUNNING &&
 	    abx__list_visible(&call->who, rec))
 		return rec;

@@ -7,13 +7,12 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "base/str.h"
-#include "control/ingress.h"
 #include "model/keys.h"
 #include "serve/e2b.h"
 
 #define MAP_MAX 256
 
-static int unsupported(const char *field, abx_error **reterr)
+int abx__e2b_unsupported(const char *field, abx_error **reterr)
 {
 	return abx__error_set(reterr, ABX_EUNSUPPORTED,
 			      "%s is not supported by this server yet", field);
@@ -38,20 +37,19 @@ int abx__e2b_seconds(json_object *body, const char *key, int64_t *ret_ms,
 
 /* ---- fields that may only say what is the case anyway ---- */
 
-static int only_bool(json_object *o, const char *key, const char *name, bool allowed,
-		     abx_error **reterr)
+int abx__e2b_only_bool(json_object *o, const char *key, const char *name, bool allowed,
+		       abx_error **reterr)
 {
 	bool v = allowed;
 	int r = abx__json_get_bool(o, key, &v, reterr);
 
 	if (r < 0)
 		return r;
-	return v == allowed ? ABX_OK : unsupported(name, reterr);
+	return v == allowed ? ABX_OK : abx__e2b_unsupported(name, reterr);
 }
 
-/* Absent, null, {}, [] or "". */
-static int only_empty(json_object *o, const char *key, const char *name,
-		      abx_error **reterr)
+int abx__e2b_only_empty(json_object *o, const char *key, const char *name,
+			abx_error **reterr)
 {
 	json_object *v = NULL;
 	bool empty;
@@ -64,92 +62,7 @@ static int only_empty(json_object *o, const char *key, const char *name,
 		 json_object_array_length(v) == 0) ||
 		(json_object_is_type(v, json_type_string) &&
 		 json_object_get_string_len(v) == 0);
-	return empty ? ABX_OK : unsupported(name, reterr);
-}
-
-/* What the local engine has no filter for yet: absent, or empty. */
-static int check_egress(json_object *network, abx_error **reterr)
-{
-	static const char *const fields[] = { "allowOut", "denyOut", "egressProxy",
-					      "rules", "dnsServers" };
-	int r = ABX_OK;
-
-	for (size_t i = 0; r == ABX_OK && i < sizeof(fields) / sizeof(fields[0]); i++) {
-		char name[64] = "network.";
-
-		abx__str_copy(name + 8, sizeof(name) - 8, fields[i]);
-		r = only_empty(network, fields[i], name, reterr);
-	}
-	return r;
-}
-
-static int parse_https_ports(json_object *network, abx__ingress *ret, abx_error **reterr)
-{
-	json_object *ports = NULL;
-	int r = abx__json_get_array(network, "httpsPorts", &ports, reterr);
-
-	for (size_t i = 0; r == 1 && i < json_object_array_length(ports); i++) {
-		json_object *port = json_object_array_get_idx(ports, i);
-
-		if (ret->https_count == ABX__INGRESS_HTTPS_MAX)
-			return abx__error_set(reterr, ABX_EINVAL,
-					      "network.httpsPorts has over %d ports",
-					      ABX__INGRESS_HTTPS_MAX);
-		if (!json_object_is_type(port, json_type_int))
-			return abx__error_set(reterr, ABX_EINVAL,
-					      "network.httpsPorts must be integers");
-		if (abx__ingress_check_https_port(json_object_get_int64(port), reterr) <
-		    0)
-			return ABX_EINVAL;
-		ret->https_ports[ret->https_count++] =
-			(uint16_t)json_object_get_int64(port);
-	}
-	if (r == 1 && ret->https_count > 0)
-		return unsupported("network.httpsPorts", reterr);
-	return r < 0 ? r : ABX_OK;
-}
-
-static int parse_ingress(json_object *network, bool secure, abx__ingress *ret,
-			 abx_error **reterr)
-{
-	const char *mask = NULL;
-	bool is_public = true;
-	int r = abx__json_get_bool(network, "allowPublicTraffic", &is_public, reterr);
-
-	if (r >= 0 && !is_public && !secure)
-		return abx__error_set(reterr, ABX_EINVAL,
-				      "You cannot create a sandbox without public access "
-				      "unless you enable secure envd access via 'secure' "
-				      "flag.");
-	ret->closed = !is_public;
-	if (r >= 0)
-		r = abx__json_get_str(network, "maskRequestHost", &mask, reterr);
-	if (r == 1)
-		r = abx__ingress_check_mask(mask, reterr);
-	if (r < 0)
-		return r;
-	if (mask)
-		abx__str_copy(ret->mask_host, sizeof(ret->mask_host), mask);
-	return parse_https_ports(network, ret, reterr);
-}
-
-static int parse_network(json_object *body, abx__e2b_create *c, abx_error **reterr)
-{
-	static const char *const known[] = {
-		"allowPublicTraffic", "allowOut",        "denyOut",
-		"egressProxy",        "maskRequestHost", "rules",
-		"httpsPorts",         "dnsServers",      NULL
-	};
-	json_object *network = NULL;
-	int r = abx__json_get_object(body, "network", &network, reterr);
-
-	if (r <= 0)
-		return r;
-	r = abx__json_only(network, known, reterr);
-	if (r < 0)
-		return abx__error_prefix(reterr, "network");
-	r = check_egress(network, reterr);
-	return r < 0 ? r : parse_ingress(network, c->secure, &c->ingress, reterr);
+	return empty ? ABX_OK : abx__e2b_unsupported(name, reterr);
 }
 
 static int check_nested(json_object *body, const char *object, const char *key,
@@ -167,31 +80,33 @@ static int check_nested(json_object *body, const char *object, const char *key,
 	r = abx__json_only(o, known, reterr);
 	if (r < 0)
 		return abx__error_prefix(reterr, "%s", object);
-	if (strcmp(key, "enabled") == 0)
-		return only_bool(o, key, name, false, reterr);
-	return only_empty(o, key, name, reterr);
+	if (strcmp(key, "enabled") == 0) {
+		r = abx__e2b_only_bool(o, key, name, false, reterr);
+		return r == ABX_EINVAL ? abx__error_prefix(reterr, "%s", object) : r;
+	}
+	return abx__e2b_only_empty(o, key, name, reterr);
 }
 
 static int check_unhonoured(json_object *body, abx_error **reterr)
 {
-	int r = only_bool(body, "autoPause", "autoPause", false, reterr);
+	int r = abx__e2b_only_bool(body, "autoPause", "autoPause", false, reterr);
 
 	/* It says what an auto-pause keeps; without one there is nothing it could change.
 	 */
 	if (r == ABX_OK)
-		r = only_bool(body, "autoPauseMemory", "autoPauseMemory: false", true,
-			      reterr);
+		r = abx__e2b_only_bool(body, "autoPauseMemory", "autoPauseMemory: false",
+				       true, reterr);
 	if (r == ABX_OK)
 		r = check_nested(body, "autoResume", "enabled", reterr);
 	if (r == ABX_OK)
-		r = only_bool(body, "allow_internet_access",
-			      "allow_internet_access: false", true, reterr);
+		r = abx__e2b_only_bool(body, "allow_internet_access",
+				       "allow_internet_access: false", true, reterr);
 	if (r == ABX_OK)
-		r = only_empty(body, "mcp", "mcp", reterr);
+		r = abx__e2b_only_empty(body, "mcp", "mcp", reterr);
 	if (r == ABX_OK)
 		r = check_nested(body, "iam", "tokens", reterr);
 	if (r == ABX_OK)
-		r = only_empty(body, "volumeMounts", "volumeMounts", reterr);
+		r = abx__e2b_only_empty(body, "volumeMounts", "volumeMounts", reterr);
 	return r;
 }
 
@@ -242,8 +157,8 @@ static int take_reserved(abx__e2b_create *c, const char *key, const char *value,
 	if (strcmp(key, ABX__METADATA_ALLOW_PRIVATE) == 0) {
 		r = flag(key, value, &on, reterr);
 		return r == ABX_OK && on
-			       ? unsupported("metadata " ABX__METADATA_ALLOW_PRIVATE,
-					     reterr)
+			       ? abx__e2b_unsupported(
+					 "metadata " ABX__METADATA_ALLOW_PRIVATE, reterr)
 			       : r;
 	}
 	return abx__error_set(reterr, ABX_EINVAL,
@@ -338,7 +253,7 @@ static int parse_fields(json_object *body, bool v2, abx__e2b_create *c,
 	if (r == ABX_OK)
 		r = check_unhonoured(body, reterr);
 	if (r == ABX_OK)
-		r = parse_network(body, c, reterr);
+		r = abx__e2b_network_parse(body, c->secure, &c->ingress, reterr);
 	/* The metadata key wins over the address. */
 	if (r == ABX_OK && !c->image && c->address.image) {
 		c->image = abx__strdup(c->address.image);

@@ -35,6 +35,22 @@ int abx__e2b_create_parse(json_object *body, bool v2, abx__e2b_create *ret,
 			  abx_error **reterr);
 void abx__e2b_create_done(abx__e2b_create *create);
 
+/* ABX_EUNSUPPORTED in the words of all of them. */
+int abx__e2b_unsupported(const char *field, abx_error **reterr);
+/* Fields that may only say what is the case anyway; `name` is the field in the message.
+ */
+int abx__e2b_only_bool(json_object *o, const char *key, const char *name, bool allowed,
+		       abx_error **reterr);
+/* Absent, null, {}, [] or "". */
+int abx__e2b_only_empty(json_object *o, const char *key, const char *name,
+			abx_error **reterr);
+/* What filters traffic that leaves, of a create or an update: there is no filter here
+ * yet, so what would not filter is all that is taken. */
+int abx__e2b_egress_check(json_object *network, abx_error **reterr);
+/* The member `network` of a create's body. */
+int abx__e2b_network_parse(json_object *body, bool secure, abx__ingress *ret,
+			   abx_error **reterr);
+
 /* A `timeout` or `duration` in whole seconds: 1, 0 when absent; ABX_EINVAL for 0,
  * negatives and junk. */
 int abx__e2b_seconds(json_object *body, const char *key, int64_t *ret_ms,
@@ -52,6 +68,10 @@ void abx__e2b_timeout(abx__call *call);
 void abx__e2b_refresh(abx__call *call);
 void abx__e2b_connect_v1(abx__call *call);
 void abx__e2b_connect_v2(abx__call *call);
+void abx__e2b_network_update(abx__call *call);
+void abx__e2b_template_alias(abx__call *call);
+void abx__e2b_teams(abx__call *call);
+void abx__e2b_access_token(abx__call *call);
 void abx__e2b_templates(abx__call *call);
 void abx__e2b_template(abx__call *call);
 void abx__e2b_keys_list(abx__call *call);

@@ -87,7 +87,6 @@ Test(serve_e2b, unknown_paths_methods_and_operations_say_so)
 	expect("POST", "/v3/templates", "{}", 501, "BuildTemplateV3");
 	expect("GET", "/sandboxes/metrics?sandbox_ids=a", NULL, 501,
 	       "ListSandboxMetrics");
-	expect("PUT", "/sandboxes/x/network", "{}", 501, "UpdateSandboxNetwork");
 }
 
 Test(serve_e2b, create_get_list_kill)
@@ -435,6 +434,57 @@ Test(serve_e2b, templates_are_envs)
 	answer_done(&a);
 	expect("GET", "/templates/base-1c2gi", NULL, 200, "base-1c2gi");
 	expect("GET", "/templates/nope", NULL, 404, "template 'nope' not found");
+}
+
+Test(serve_e2b, aliases_are_envs_of_the_tag_default)
+{
+	static const char *const spelled[] = { "base", "base:default", "%20Base%20",
+					       "default%2Fbase" };
+
+	make_env("base", 1);
+	for (size_t i = 0; i < sizeof(spelled) / sizeof(spelled[0]); i++) {
+		char path[96];
+
+		snprintf(path, sizeof(path), "/templates/aliases/%s", spelled[i]);
+		expect("GET", path, NULL, 200,
+		       "{\"templateID\":\"base\",\"public\":false}");
+	}
+}
+
+Test(serve_e2b, a_key_has_one_team)
+{
+	answer a = ask("GET", "/teams", NULL);
+
+	cr_assert_eq(a.status, 200, "%s", a.text);
+	cr_assert_eq(json_object_array_length(a.json), 1);
+	cr_assert_not_null(at(a.json, "0.teamID"));
+	cr_assert_str_eq(at(a.json, "0.teamID"), at(a.json, "0.name"));
+	cr_assert_str_eq(at(a.json, "0.isDefault"), "true");
+	cr_assert_str_eq(at(a.json, "0.apiKey"), "", "a key is not told twice");
+	answer_done(&a);
+}
+
+Test(serve_e2b, a_network_update_without_rules_is_what_there_is)
+{
+	char id[32], path[96];
+
+	make_env("base", 1);
+	make_sandbox("base", id);
+	snprintf(path, sizeof(path), "/sandboxes/%s/network", id);
+	expect("PUT", path, "{}", 204, NULL);
+	expect("PUT", path, "{\"allowOut\":[],\"denyOut\":[],\"rules\":{}}", 204, NULL);
+	expect("PUT", path, "{\"allow_internet_access\":true}", 204, NULL);
+}
+
+Test(serve_e2b, the_older_spelling_of_an_id_works)
+{
+	char id[32], path[96];
+
+	make_env("base", 1);
+	make_sandbox("base", id);
+	snprintf(path, sizeof(path), "/sandboxes/%s-6532622b", id);
+	expect("GET", path, NULL, 200, id);
+	expect("DELETE", path, NULL, 204, NULL);
 }
 
 Test(serve_e2b, api_keys)
