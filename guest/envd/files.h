@@ -1,6 +1,6 @@
 /*
- * files.h - GET and POST /files: whole files over HTTP, streamed at constant memory
- * (contract/envd.md, 4.1 and 4.2).
+ * files.h - GET and POST /files and POST /files/compose: files over HTTP, streamed at
+ * constant memory (contract/envd.md, 4.1 to 4.3).
  */
 #ifndef ABX_ENVD_FILES_H
 #define ABX_ENVD_FILES_H
@@ -15,6 +15,7 @@ struct abx__envd;
 
 void abx__files_handle_get(struct abx__envd *envd, abx__http_req *req);
 void abx__files_handle_post(struct abx__envd *envd, abx__http_req *req);
+void abx__files_handle_compose(struct abx__envd *envd, abx__http_req *req);
 
 /* Reads the query and checks token or signature; answers 400 or 401 when that fails. Give
  *ret back in either case. */

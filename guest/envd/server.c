@@ -95,7 +95,7 @@ static const struct route {
 	{ "/init", "POST", abx__init_handle },
 	{ "/files", "GET", abx__files_handle_get },
 	{ "/files", "POST", abx__files_handle_post },
-	{ "/files/compose", "POST", handle_unsupported },
+	{ "/files/compose", "POST", abx__files_handle_compose },
 	{ "/freeze", "POST", handle_unsupported },
 	{ "/unfreeze", "POST", handle_unsupported },
 	{ "/collapse", "POST", handle_unsupported },

@@ -68,8 +68,6 @@ Test(envd_http, unknown_routes_and_methods_are_refused)
 	cr_assert(answer.status == 405 && envd_answer_has(&answer, "Allow", "GET, POST"));
 	envd_answer_done(&answer);
 	expect("GET", "/nothing", NULL, NULL, 404, "404 page not found");
-	expect("POST", "/files/compose", JSON, "{}", 501,
-	       "/files/compose is not supported yet");
 	expect("POST", "/freeze", NULL, "", 501, "not supported");
 }
 
