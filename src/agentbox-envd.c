@@ -17,6 +17,7 @@
 
 #include "envd/envd.h"
 #include "envd/options.h"
+#include "envd/watch-poll.h"
 
 #ifndef ABX_COMMIT
 #define ABX_COMMIT "unknown"
@@ -64,6 +65,7 @@ static void on_signal(uv_signal_t *handle, int signum)
 	uv_close((uv_handle_t *)&sigterm, NULL);
 	uv_close((uv_handle_t *)&sigint, NULL);
 	abx__processes_close(&envd.processes);
+	abx__watch_pollers_close(&envd.watches);
 	abx__http_server_close(envd.http, on_closed, handle->loop);
 }
 

@@ -81,6 +81,7 @@ int abx__envd_start(abx__envd *envd, uv_loop_t *loop, const abx__envd_options *o
 		.level = opts->verbose ? ABX__LOG_DEBUG : ABX__LOG_WARN,
 	};
 	abx__users_init(&envd->users, NULL, NULL);
+	abx__watches_init(&envd->watches, envd);
 	envd->default_user = abx__strdup("root");
 	if (!envd->default_user || abx__map_set(&envd->internal_vars, "E2B_SANDBOX",
 						envd->is_not_fc ? "false" : "true") < 0)

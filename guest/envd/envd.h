@@ -19,6 +19,7 @@
 #include "base/secret.h"
 #include "envd/process.h"
 #include "envd/users.h"
+#include "envd/watch.h"
 #include "io/http-server.h"
 
 /* The version of the interface, as X-Envd-Version and -version say it (contract/envd.md).
@@ -57,6 +58,7 @@ typedef struct abx__envd {
 
 	abx__users users;
 	abx__processes processes;
+	abx__watches watches;
 	int64_t started_us;
 } abx__envd;
 

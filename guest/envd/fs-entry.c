@@ -56,8 +56,7 @@ static Filesystem__FileType type_of(mode_t mode)
 	return FILESYSTEM__FILE_TYPE__FILE_TYPE_UNSPECIFIED;
 }
 
-/* A copy that is valid UTF-8. */
-static char *copy_text(const char *s)
+char *abx__fs_text(const char *s)
 {
 	ABX_CLEANUP_BUF abx__buf out = ABX__BUF_INIT;
 
@@ -96,7 +95,7 @@ static int fill_link(Filesystem__EntryInfo *entry, int dirfd, const char *name,
 		entry->type = FILESYSTEM__FILE_TYPE__FILE_TYPE_UNSPECIFIED;
 		entry->mode = 0;
 	}
-	entry->symlink_target = copy_text(text);
+	entry->symlink_target = abx__fs_text(text);
 	if (!entry->symlink_target)
 		return -ENOMEM;
 	entry->has_symlink_target_case =
@@ -142,8 +141,8 @@ static int fill(Filesystem__EntryInfo *entry, const struct stat *st, int dirfd,
 	entry->type = type_of(st->st_mode);
 	entry->mode = st->st_mode & 0777;
 	entry->size = st->st_size;
-	entry->name = copy_text(abx__path_base(path));
-	entry->path = copy_text(path);
+	entry->name = abx__fs_text(abx__path_base(path));
+	entry->path = abx__fs_text(path);
 	entry->permissions = abx__strdup(mode);
 	entry->owner = abx__users_name_of_uid(users, st->st_uid);
 	entry->group = abx__users_name_of_gid(users, st->st_gid);

@@ -19,6 +19,8 @@ int abx__fs_entry_at(const char *path, abx__users *users, Filesystem__EntryInfo 
 /* The same for a child of an open directory; `path` is what is shown. */
 int abx__fs_entry_in(int dirfd, const char *name, const char *path, abx__users *users,
 		     Filesystem__EntryInfo **ret, struct stat *ret_st);
+/* A copy of a name that is valid UTF-8; NULL when out of memory. */
+char *abx__fs_text(const char *s);
 /* Go's text of a mode: "drwxr-xr-x", "Lrwxrwxrwx"; out holds 16 bytes at least. */
 void abx__fs_mode_text(mode_t mode, char out[16]);
 

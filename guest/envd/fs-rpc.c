@@ -22,9 +22,7 @@
 #include "envd/path.h"
 #include "io/proto-json.h"
 
-/* The path of a request, resolved, without slashes at its end; NULL when the call was
- * failed. */
-static char *resolve(abx__rpc *rpc, const char *path)
+char *abx__fs_rpc_resolve(abx__rpc *rpc, const char *path)
 {
 	ABX_CLEANUP(abx__error_freep) abx_error *err = NULL;
 	char *out = NULL;
@@ -63,7 +61,7 @@ static void reply_entry(abx__rpc *rpc, const char *path)
 static void handle_stat(abx__rpc *rpc)
 {
 	ABX_CLEANUP(abx__freep)
-	char *path = resolve(rpc, ((Filesystem__StatRequest *)rpc->in)->path);
+	char *path = abx__fs_rpc_resolve(rpc, ((Filesystem__StatRequest *)rpc->in)->path);
 
 	if (path)
 		reply_entry(rpc, path);
@@ -72,7 +70,8 @@ static void handle_stat(abx__rpc *rpc)
 static void handle_make_dir(abx__rpc *rpc)
 {
 	ABX_CLEANUP(abx__freep)
-	char *path = resolve(rpc, ((Filesystem__MakeDirRequest *)rpc->in)->path);
+	char *path =
+		abx__fs_rpc_resolve(rpc, ((Filesystem__MakeDirRequest *)rpc->in)->path);
 	ABX_CLEANUP(abx__error_freep) abx_error *err = NULL;
 	struct stat st;
 	int r;
@@ -112,12 +111,12 @@ static bool make_parent(abx__rpc *rpc, const char *path)
 static void handle_move(abx__rpc *rpc)
 {
 	const Filesystem__MoveRequest *request = (Filesystem__MoveRequest *)rpc->in;
-	ABX_CLEANUP(abx__freep) char *source = resolve(rpc, request->source);
+	ABX_CLEANUP(abx__freep) char *source = abx__fs_rpc_resolve(rpc, request->source);
 	ABX_CLEANUP(abx__freep) char *destination = NULL;
 	struct stat st;
 
 	if (source)
-		destination = resolve(rpc, request->destination);
+		destination = abx__fs_rpc_resolve(rpc, request->destination);
 	if (!destination)
 		return;
 	if (lstat(source, &st) < 0) {
@@ -259,7 +258,7 @@ static void start_job(abx__rpc *rpc, const char *path, unsigned depth, uv_work_c
 		abx__rpc_fail(rpc, ABX__CONNECT_RESOURCE_EXHAUSTED, "out of memory");
 		return;
 	}
-	job->path = resolve(rpc, path);
+	job->path = abx__fs_rpc_resolve(rpc, path);
 	if (!job->path) {
 		abx__free(job);
 		return;
@@ -284,12 +283,6 @@ static void handle_remove(abx__rpc *rpc)
 	start_job(rpc, ((Filesystem__RemoveRequest *)rpc->in)->path, 0, run_remove);
 }
 
-static void handle_watch(abx__rpc *rpc)
-{
-	abx__rpc_fail(rpc, ABX__CONNECT_UNIMPLEMENTED,
-		      "watching directories is not supported yet");
-}
-
 #define METHOD(name, stream, type, fn)                                   \
 	{                                                                \
 		.path = "/filesystem.Filesystem/" name, .kind = stream,  \
@@ -302,10 +295,5 @@ const abx__rpc_method abx__fs_methods[] = {
 	METHOD("Move", ABX__RPC_UNARY, move_request, handle_move),
 	METHOD("ListDir", ABX__RPC_UNARY, list_dir_request, handle_list_dir),
 	METHOD("Remove", ABX__RPC_UNARY, remove_request, handle_remove),
-	METHOD("WatchDir", ABX__RPC_SERVER_STREAM, watch_dir_request, handle_watch),
-	METHOD("CreateWatcher", ABX__RPC_UNARY, create_watcher_request, handle_watch),
-	METHOD("GetWatcherEvents", ABX__RPC_UNARY, get_watcher_events_request,
-	       handle_watch),
-	METHOD("RemoveWatcher", ABX__RPC_UNARY, remove_watcher_request, handle_watch),
 	{ 0 },
 };

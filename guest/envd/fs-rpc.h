@@ -6,6 +6,9 @@
 
 #include "envd/rpc.h"
 
+/* The path of a request, resolved, without slashes at its end; NULL when the call was
+ * failed. */
+char *abx__fs_rpc_resolve(abx__rpc *rpc, const char *path);
 /* Ends with a row whose path is NULL. */
 extern const abx__rpc_method abx__fs_methods[];
 

@@ -283,7 +283,7 @@ void abx__subscriber_add(abx__process *process, abx__rpc *rpc, bool is_starter)
 	DL_APPEND(process->subscribers, sub);
 	rpc->data = sub;
 	rpc->on_gone = on_gone;
-	rpc->keepalive = &alive_msg.base;
+	abx__rpc_set_keepalive(rpc, &alive_msg.base);
 	start.pid = process->pid;
 	event.event_case = PROCESS__PROCESS_EVENT__EVENT_START;
 	event.start = &start;

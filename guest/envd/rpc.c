@@ -122,6 +122,13 @@ static void arm_timer(abx__rpc *rpc)
 	uv_timer_start(rpc->timer, on_timer, next > now ? next - now : 0, 0);
 }
 
+void abx__rpc_set_keepalive(abx__rpc *rpc, const ProtobufCMessage *msg)
+{
+	rpc->keepalive = msg;
+	if (!rpc->is_done && rpc->req)
+		arm_timer(rpc);
+}
+
 static int read_timeout(abx__rpc *rpc)
 {
 	const char *text = abx__http_req_header(rpc->req, "Connect-Timeout-Ms");

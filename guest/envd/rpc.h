@@ -54,8 +54,7 @@ struct abx__rpc {
 	uv_timer_t *timer; /* made when a call has to wait */
 	abx__connect_parser parser;
 	bool has_input; /* the one message of a server stream came */
-	/* The keepalive event of this stream; NULL: none. */
-	const ProtobufCMessage *keepalive;
+	const ProtobufCMessage *keepalive; /* of this stream; NULL: none */
 	/* Runs once, when the exchange is over (answered or not); may be NULL. */
 	void (*on_gone)(abx__rpc *rpc);
 	void *data;
@@ -81,6 +80,8 @@ void abx__rpc_fail_error(abx__rpc *rpc, const abx_error *err);
 int abx__rpc_encode(bool is_json, const ProtobufCMessage *msg, abx__buf *buf);
 void abx__rpc_send(abx__rpc *rpc, const ProtobufCMessage *msg);
 void abx__rpc_send_encoded(abx__rpc *rpc, const void *encoded, size_t len);
+/* From now on this is sent when nothing else was for the call's interval. Borrowed. */
+void abx__rpc_set_keepalive(abx__rpc *rpc, const ProtobufCMessage *msg);
 void abx__rpc_end(abx__rpc *rpc);
 /* The last message and the end in one piece. */
 void abx__rpc_send_last(abx__rpc *rpc, const ProtobufCMessage *msg);

@@ -59,8 +59,8 @@ static int name_temp(abx__save *save)
 	if (!dir)
 		return -1;
 	abx__free(save->temp);
-	save->temp = abx__strf("%s/.agentbox-upload-%d-%lx-%u", dir, (int)gettid(),
-			       (unsigned long)(uintptr_t)save, counter++);
+	save->temp = abx__strf("%s/" ABX__SAVE_TEMP_PREFIX "%d-%lx-%u", dir,
+			       (int)gettid(), (unsigned long)(uintptr_t)save, counter++);
 	return save->temp ? 0 : -1;
 }
 
@@ -209,6 +209,18 @@ static int commit_direct(abx__save *save, abx_error **reterr)
 	return write_metadata(save, save->fd, false, reterr);
 }
 
+/* Whoever watches the directory (ours and any other user of inotify) saw a name appear; a
+ * file that is uploaded is expected to be created, given to its owner and written. To set
+ * the time of change alone counts as a write. */
+static void announce(const abx__save *save)
+{
+	const struct timespec times[2] = { { .tv_nsec = UTIME_OMIT },
+					   { .tv_nsec = UTIME_NOW } };
+
+	if (chown(save->path, save->uid, save->gid) == 0)
+		utimensat(AT_FDCWD, save->path, times, 0);
+}
+
 /* False when it has to be copied after all (a mount of its own, a name that cannot be
  * made). */
 static bool rename_over(abx__save *save)
@@ -229,6 +241,7 @@ static bool rename_over(abx__save *save)
 	}
 	if (rename(save->temp, resolved) < 0)
 		return false;
+	announce(save);
 	abx__free(save->temp);
 	save->temp = NULL;
 	return true;
@@ -245,6 +258,7 @@ static int appear(abx__save *save, abx_error **reterr)
 	if (r == 0) {
 		abx__free(save->temp);
 		save->temp = NULL;
+		announce(save);
 		return ABX_OK;
 	}
 	/* Somebody made it meanwhile, or names cannot be given here: the content still

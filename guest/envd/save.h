@@ -20,6 +20,8 @@
 #include "base/error.h"
 #include "base/map.h"
 
+/* How the name of a file in writing begins, where it has to have one. */
+#define ABX__SAVE_TEMP_PREFIX ".agentbox-upload-"
 #define ABX__SAVE_RENAME_BYTES ((uint64_t)8 << 20)
 
 typedef struct abx__save {

@@ -16,6 +16,7 @@
 #include "envd/init.h"
 #include "envd/metrics.h"
 #include "envd/process-rpc.h"
+#include "envd/watch-rpc.h"
 #include "io/json.h"
 
 #define EXPOSED_HEADERS                                                                 \
@@ -108,7 +109,8 @@ static const struct route {
 
 static const abx__rpc_method *find_method(const char *path)
 {
-	const abx__rpc_method *tables[] = { abx__process_methods, abx__fs_methods };
+	const abx__rpc_method *tables[] = { abx__process_methods, abx__fs_methods,
+					    abx__watch_methods };
 
 	for (size_t i = 0; i < sizeof(tables) / sizeof(tables[0]); i++)
 		for (const abx__rpc_method *m = tables[i]; m->path; m++)
