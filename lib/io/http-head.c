@@ -12,6 +12,7 @@
 #include <strings.h>
 
 #include "base/alloc.h"
+#include "base/str.h"
 #include <agentbox/error.h>
 
 struct span {
@@ -373,6 +374,107 @@ int abx__http_head_parse_response(abx__http_head *ret, const char *data, size_t 
 	read_connection(ret, &parser, &c);
 	ret->status = (int)parser.status_code;
 	return materialise(ret, &c, data, len);
+}
+
+/* ---- a head in parts ---- */
+
+/* The static name of a method http_parser knows. */
+static const char *known_method(const char *method)
+{
+	for (int i = HTTP_DELETE; i <= HTTP_SOURCE; i++) {
+		if (strcmp(http_method_str((enum http_method)i), method) == 0)
+			return http_method_str((enum http_method)i);
+	}
+	return NULL;
+}
+
+static const char *check_target(const char *method, const char *target)
+{
+	if (target[0] != '/' &&
+	    !(strcmp(target, "*") == 0 && strcmp(method, "OPTIONS") == 0))
+		return "the request target is no path";
+	for (; *target; target++) {
+		if ((unsigned char)*target <= ' ' || *target == 0x7f)
+			return "an invalid character in the request target";
+	}
+	return NULL;
+}
+
+static const char *read_field(abx__http_head *head, const char *name, const char *value)
+{
+	uint64_t length;
+
+	if (!abx__http_name_is_valid(name))
+		return "an invalid character in a header name";
+	if (!abx__http_value_is_valid(value))
+		return "a control character in a header";
+	if (strcasecmp(name, "transfer-encoding") == 0)
+		return "a transfer coding in HTTP/2";
+	if (strcasecmp(name, "content-length") != 0)
+		return NULL;
+	if (head->content_length >= 0 || abx__parse_u64(value, 0, INT64_MAX, &length) < 0)
+		return "Content-Length is there twice, or is no number";
+	head->content_length = (int64_t)length;
+	return NULL;
+}
+
+/* The copies' places: table, fields' text, target, path. */
+static int place(abx__http_head *head, const char *target, const char *fields, size_t len)
+{
+	size_t table = head->count * sizeof(abx__http_field);
+	size_t target_len = strlen(target), path_len = strcspn(target, "?");
+	char *block = abx__malloc(table + len + target_len + path_len + 2);
+	abx__http_field *list = (abx__http_field *)(void *)block;
+	char *at;
+
+	if (!block)
+		return ABX_ENOMEM;
+	head->block = block;
+	head->fields = list;
+	at = block + table;
+	memcpy(at, fields, len);
+	for (size_t i = 0; i < head->count; i++) {
+		list[i].name = at;
+		list[i].value = at + strlen(at) + 1;
+		at = (char *)list[i].value + strlen(list[i].value) + 1;
+	}
+	at = block + table + len;
+	memcpy(at, target, target_len + 1);
+	head->target = at;
+	head->query = target[path_len] ? at + path_len + 1 : NULL;
+	at += target_len + 1;
+	memcpy(at, target, path_len);
+	at[path_len] = '\0';
+	head->path = at;
+	return ABX_OK;
+}
+
+int abx__http_head_make_request(abx__http_head *ret, const char *method,
+				const char *target, const char *fields, size_t len,
+				int *ret_status, const char **ret_why)
+{
+	const char *end = fields + len;
+
+	memset(ret, 0, sizeof(*ret));
+	ret->minor = 1;
+	ret->content_length = -1;
+	ret->method = known_method(method);
+	*ret_status = ret->method && strcmp(method, "CONNECT") != 0 ? 400 : 501;
+	*ret_why = *ret_status == 501 ? "the method is not supported"
+				      : check_target(method, target);
+	for (const char *at = fields; at < end && !*ret_why; ret->count++) {
+		const char *value = at + strlen(at) + 1;
+
+		*ret_why = read_field(ret, at, value);
+		at = value + strlen(value) + 1;
+	}
+	if (*ret_why)
+		return ABX_EPROTO;
+	*ret_status = 0;
+	if (place(ret, target, fields, len) < 0)
+		return ABX_ENOMEM;
+	ret->expect_continue = abx__http_head_has_token(ret, "expect", "100-continue");
+	return ABX_OK;
 }
 
 void abx__http_head_done(abx__http_head *head)

@@ -53,6 +53,11 @@ int abx__http_head_parse_request(abx__http_head *ret, const char *data, size_t l
 /* ABX_EPROTO with one line saying why; ABX_ENOMEM. */
 int abx__http_head_parse_response(abx__http_head *ret, const char *data, size_t len,
 				  const char **ret_why);
+/* A request whose parts came one by one: `fields` is "name\0value\0"... The same rules
+   and results as in abx__http_head_parse_request(). */
+int abx__http_head_make_request(abx__http_head *ret, const char *method,
+				const char *target, const char *fields, size_t len,
+				int *ret_status, const char **ret_why);
 void abx__http_head_done(abx__http_head *head);
 
 /* First field of that name, any case; NULL when absent. */

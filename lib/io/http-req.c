@@ -32,13 +32,6 @@ static void start_exchange(abx__http_link *link, size_t ahead)
 	link->ahead = 0;
 }
 
-static void begin_linger(abx__http_link *link)
-{
-	link->state = LINK_LINGER;
-	abx__http_link_shut(link);
-	abx__http_link_set_deadline(link, LINGER_MS);
-}
-
 static void give_back_memory(abx__http_link *link, const struct cursor *in)
 {
 	abx__http_server *server = link->server;
@@ -75,7 +68,7 @@ static void finish_exchange(abx__http_link *link, struct cursor *in)
 		return;
 	if (!keep || (unread && !skip)) {
 		if (unread || in->len > 0)
-			begin_linger(link);
+			abx__http_link_linger(link);
 		else
 			abx__http_link_abort(link);
 		return;
@@ -489,6 +482,18 @@ static void tell_gone(abx__http_link *link)
 	else if (req->live && abx__http_req_wants_body(req))
 		tell_body(req, NULL, 0, ABX_EIO);
 	link->depth--;
+}
+
+void abx__http_link_linger(abx__http_link *link)
+{
+	if (link->protocol) {
+		tell_gone(link);
+		link->protocol->free(link);
+		link->protocol = NULL;
+	}
+	link->state = LINK_LINGER;
+	abx__http_link_shut(link);
+	abx__http_link_set_deadline(link, LINGER_MS);
 }
 
 void abx__http_link_peer_ended(abx__http_link *link)

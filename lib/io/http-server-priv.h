@@ -212,6 +212,8 @@ struct abx__http_server {
 void abx__http_link_kick(abx__http_link *link);
 void abx__http_link_abort(abx__http_link *link); /* closes at once; `closed` says false */
 void abx__http_link_set_deadline(abx__http_link *link, uint64_t after_ms); /* 0: none */
+/* Its protocol's look() runs then at the latest. */
+void abx__http_link_watch(abx__http_link *link, uint64_t after_ms);
 void abx__http_link_write_queued(
 	abx__http_link *link); /* bytes wait for the peer: watch them */
 const char *abx__http_server_date(abx__http_server *server);
@@ -222,6 +224,9 @@ void abx__http_link_feed(abx__http_link *link, const char *data, size_t len);
 void abx__http_link_run(abx__http_link *link);
 void abx__http_link_peer_ended(abx__http_link *link);
 void abx__http_link_peer_failed(abx__http_link *link);
+/* Shuts the sending side and reads on for a while, so that what was said last is not lost
+ * in a reset. */
+void abx__http_link_linger(abx__http_link *link);
 /* Hands the link to its server's other protocol. */
 void abx__http_link_switch(abx__http_link *link);
 

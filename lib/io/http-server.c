@@ -115,6 +115,11 @@ void abx__http_link_set_deadline(abx__http_link *link, uint64_t after_ms)
 		wake_sweep(link->server, link->deadline);
 }
 
+void abx__http_link_watch(abx__http_link *link, uint64_t after_ms)
+{
+	wake_sweep(link->server, uv_now(link->server->opts.loop) + after_ms);
+}
+
 void abx__http_link_write_queued(abx__http_link *link)
 {
 	uint64_t now = uv_now(link->server->opts.loop);
