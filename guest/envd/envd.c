@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "base/str.h"
 #include "envd/env-vars.h"
+#include "envd/image.h"
 #include "envd/server.h"
 
 #define IDLE_TIMEOUT_MS 640000
@@ -91,6 +92,8 @@ int abx__envd_start(abx__envd *envd, uv_loop_t *loop, const abx__envd_options *o
 		r = listen_on(envd, opts, ret_port, reterr);
 	if (r < 0)
 		return r;
+	if (opts->image_root)
+		abx__image_prepare(opts->image_root);
 	write_marker(envd, opts->run_dir ? opts->run_dir : "/run/e2b");
 	if (opts->profile_file)
 		write_profile(envd, opts->profile_file);

@@ -35,6 +35,7 @@ typedef struct abx__envd_options {
 	bool await_init; /* refuse RPCs until the first /init */
 	bool verbose;
 	const char *run_dir;      /* NULL: /run/e2b */
+	const char *image_root;   /* NULL: none; see abx__image_prepare() */
 	const char *profile_file; /* NULL: none; the image's environment for login shells
 				     is written there */
 } abx__envd_options;

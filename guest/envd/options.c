@@ -14,6 +14,8 @@ const char abx__envd_help[] =
 	"  -bind IP          listen on this address (0.0.0.0)\n"
 	"  -isnotfc          not in a Firecracker machine: run commands directly\n"
 	"  -await-init       refuse process and filesystem calls until the first /init\n"
+	"  -prepare-image ROOT  first make what the image at ROOT lacks: the account "
+	"`user`\n"
 	"  -image-env FILE   write the environment of this process to FILE, for login "
 	"shells\n"
 	"  -run-dir DIR      where .E2B_SANDBOX is put (/run/e2b)\n"
@@ -44,6 +46,7 @@ static const struct option options[] = {
 	{ "bind", STRING, AT(opts.bind_ip), 0 },
 	{ "isnotfc", FLAG, AT(opts.is_not_fc), 0 },
 	{ "await-init", FLAG, AT(opts.await_init), 0 },
+	{ "prepare-image", STRING, AT(opts.image_root), 0 },
 	{ "image-env", STRING, AT(opts.profile_file), 0 },
 	{ "run-dir", STRING, AT(opts.run_dir), 0 },
 	{ "verbose", FLAG, AT(opts.verbose), 0 },
