@@ -170,9 +170,14 @@ void abx__pod_fail(struct pod *pod, const char *reason, const char *message)
 void abx__pod_container_running(struct container *c)
 {
 	struct pod *pod = c->pod;
+	bool probed = pod->probe_port && !c->is_idle && pod->activity != POD_FREEZE;
 
 	if (c->is_init)
 		return;
+	/* The question is under way while run.json is written; nobody hears of the answer
+	 * before. */
+	if (probed)
+		abx__probe_start(pod);
 	if (c->init.pid && abx__folder_save_run(pod, c) < 0)
 		abx__log_warn(pod->podd->log, "run.json not written", "pod=%s",
 			      pod->name);
@@ -189,12 +194,8 @@ void abx__pod_container_running(struct container *c)
 		/* As a new podd meets it: it answers no probe. */
 		abx__pod_rests(pod);
 		abx__server_pod(pod->podd, pod);
-	} else if (pod->probe_port && !c->is_idle) {
-		abx__probe_start(pod);
-		if (!pod->ready)
-			abx__server_pod(pod->podd, pod);
 	} else {
-		pod->ready = true;
+		pod->ready = !probed;
 		abx__server_pod(pod->podd, pod);
 	}
 }
@@ -669,6 +670,7 @@ int abx__pod_swap(struct podd *podd, struct pod *pod, json_object *request,
 {
 	const char *image = get_str(request, "image");
 	json_object *generation, *restart, *keep;
+	bool kept;
 	char *copy;
 
 	if (!image || !*image ||
@@ -687,17 +689,24 @@ int abx__pod_swap(struct podd *podd, struct pod *pod, json_object *request,
 	pod->generation = (uint64_t)json_object_get_int64(generation);
 	pod->since_ms = abx__wall_ms();
 	pod->activity = POD_RUN;
-	if (json_object_object_get_ex(request, "keep", &keep) &&
-	    json_object_get_boolean(keep))
+	kept = json_object_object_get_ex(request, "keep", &keep) &&
+	       json_object_get_boolean(keep);
+	if (kept)
 		abx__pod_keep_for_next(pod);
 	else
 		abx__pod_drop_kept(pod);
 	if (json_object_object_get_ex(request, "restart", &restart) &&
 	    json_object_get_boolean(restart))
 		pod->wipe = true;
+	/* Begun before it is written down, unless files are at stake: should podd die in
+	 * between, what was begun dies with it, and agentboxd, whose document has the
+	 * generation, asks again. */
+	if (!kept)
+		abx__pod_step(pod);
 	if (abx__folder_save_pod(pod) < 0)
 		abx__log_warn(podd->log, "pod.json not written", "pod=%s", pod->name);
-	abx__pod_step(pod);
+	if (kept)
+		abx__pod_step(pod);
 	return ABX_OK;
 }
 
