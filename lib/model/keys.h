@@ -33,6 +33,7 @@
 #define ABX__PHASE_RUNNING "running"
 #define ABX__PHASE_STOPPING "stopping"
 #define ABX__PHASE_FAILED "failed"
+#define ABX__PHASE_PAUSED "paused"
 #define ABX__MANAGED_BY_API "sandbox-api-server"
 
 /* Annotations of Pods. */
@@ -56,6 +57,11 @@
 #define ABX__ANNOTATION_EGRESS_INJECT ABX__KEY_PREFIX "egress-inject"
 #define ABX__ANNOTATION_POST_START_HOOKS ABX__KEY_PREFIX "post-start-hooks"
 #define ABX__ANNOTATION_SCALE_DOWN_PROTECTED ABX__KEY_PREFIX "scale-down-protected"
+#define ABX__ANNOTATION_ON_TIMEOUT ABX__KEY_PREFIX "on-timeout"
+#define ABX__ANNOTATION_AUTO_RESUME ABX__KEY_PREFIX "auto-resume"
+#define ABX__ANNOTATION_PAUSED_AT ABX__KEY_PREFIX "paused-at"
+#define ABX__ANNOTATION_PAUSED_MEMORY ABX__KEY_PREFIX "paused-memory"
+#define ABX__ANNOTATION_ENV_VARS ABX__KEY_PREFIX "sealed-env-vars"
 #define ABX__ANNOTATION_STATUS_DETAIL ABX__KEY_PREFIX "sandbox-status-detail"
 
 /* Values of stop-reason. */

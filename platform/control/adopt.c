@@ -129,9 +129,12 @@ static int fill(abx__sandbox *s, abx__podrec *pod, const abx__pod *view, const c
 	if (abx__map_get(&view->annotations, ABX__ANNOTATION_SECURE) &&
 	    abx__sandbox_token(s->control, "", s->id, &s->rec.access_token) < 0)
 		return ABX_ENOMEM;
+	if (abx__lifecycle_read(s, &view->annotations) < 0)
+		return ABX_ENOMEM;
 	return read_ingress(s, &view->annotations);
 }
 
+/* Its caller knows of it, whether it runs or is paused. */
 static int adopt_running(abx__podrec *pod, const abx__pod *view, const char *id)
 {
 	abx__control *control = pod->control;
@@ -157,7 +160,7 @@ static int adopt_running(abx__podrec *pod, const abx__pod *view, const char *id)
 	}
 	s->pod = pod;
 	pod->sandbox = s;
-	s->rec.state = ABX__SANDBOX_RUNNING;
+	s->rec.state = s->rec.paused_ms ? ABX__SANDBOX_PAUSED : ABX__SANDBOX_RUNNING;
 	abx__podrec_set_state(pod, ABX__PODREC_RUNNING);
 	abx__sandbox_arm_idle(s);
 	return ABX_OK;
@@ -181,7 +184,9 @@ int abx__pod_adopt(abx__podrec *pod, const abx__pod *view)
 		pod->want_delete = !view->deleting;
 		return ABX_OK;
 	}
-	if (abx__str_eq(phase, ABX__PHASE_RUNNING) && id && *id)
+	if ((abx__str_eq(phase, ABX__PHASE_RUNNING) ||
+	     abx__str_eq(phase, ABX__PHASE_PAUSED)) &&
+	    id && *id)
 		return adopt_running(pod, view, id);
 	if (id || !abx__str_eq(phase, ABX__PHASE_IDLE)) {
 		abx__podrec_set_state(pod, ABX__PODREC_STOPPING);
@@ -202,7 +207,8 @@ void abx__pods_adopted(abx__control *control)
 		      HASH_COUNT(control->pods), running);
 	HASH_ITER(hh, control->pods, pod, next)
 	{
-		if (pod->sandbox && pod->phase == ABX__POD_FAILED)
+		if (pod->sandbox && pod->phase == ABX__POD_FAILED &&
+		    !abx__sandbox_pod_changed(pod->sandbox))
 			abx__pod_release(pod, ABX__STOP_FAILED, pod->reason);
 		else
 			abx__pod_settle(pod);

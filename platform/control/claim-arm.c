@@ -20,32 +20,26 @@ static void wipe_body(abx__podrec *pod)
 
 /* The token is hex and needs no escaping; it never enters a json_object, which could not
  * be wiped. */
-static int init_body(const abx__claim *claim, char **ret, size_t *ret_len)
+static int init_body(const abx__sandbox *s, const char *vars, char **ret, size_t *ret_len)
 {
-	const abx__secret *token = claim->sandbox->rec.access_token;
-	json_object *vars = abx__claim_map_json(&claim->env_vars);
+	const abx__secret *token = s->rec.access_token;
 	char stamp[ABX__RFC3339_SIZE];
 	abx__buf buf = ABX__BUF_INIT;
-	const char *text =
-		vars ? json_object_to_json_string_ext(vars, JSON_C_TO_STRING_PLAIN)
-		     : NULL;
-	int r = text ? ABX_OK : ABX_ENOMEM;
+	int r;
 
-	abx__rfc3339_format(abx__control_wall(claim->control), stamp);
+	abx__rfc3339_format(abx__control_wall(s->control), stamp);
 	/* Reserved at once, so that no half of it is left behind by a growing buffer. */
-	if (r == ABX_OK)
-		r = abx__buf_reserve(&buf, strlen(text) + 256);
+	r = abx__buf_reserve(&buf, strlen(vars) + 256);
 	if (r == ABX_OK)
 		r = abx__buf_addf(
 			&buf,
 			"{\"envVars\":%s,\"defaultUser\":\"user\",\"timestamp\":\"%s\"",
-			text, stamp);
+			vars, stamp);
 	if (r == ABX_OK && token)
 		r = abx__buf_addf(&buf, ",\"accessToken\":\"%s\"",
 				  abx__secret_reveal(token));
 	if (r == ABX_OK)
 		r = abx__buf_addc(&buf, '}');
-	json_object_put(vars);
 	if (r == ABX_OK) {
 		*ret_len = buf.len;
 		*ret = abx__buf_take(&buf);
@@ -57,6 +51,31 @@ static int init_body(const abx__claim *claim, char **ret, size_t *ret_len)
 	return r;
 }
 
+void abx__pod_armed(abx__podrec *pod)
+{
+	pod->arming = false;
+	wipe_body(pod);
+}
+
+int abx__pod_arm(abx__podrec *pod, const char *vars, int64_t left_ms,
+		 void (*done)(void *pod, int r, const abx_error *err))
+{
+	abx__control *control = pod->control;
+	abx__runtime *runtime = control->config.runtime;
+	int64_t most = control->config.arm_timeout_ms;
+
+	if (init_body(pod->sandbox, vars, &pod->init_body, &pod->init_len) < 0)
+		return ABX_ENOMEM;
+	if (most > 0 && most < left_ms)
+		left_ms = most;
+	pod->arming = true;
+	abx__control_call_begin(control);
+	runtime->ops->arm(runtime, pod->namespace_, pod->name,
+			  pod->sandbox->rec.runtime_port, pod->init_body, pod->init_len,
+			  left_ms > 1 ? (uint64_t)left_ms : 1, done, pod);
+	return ABX_OK;
+}
+
 static void on_armed(void *userdata, int r, const abx_error *err)
 {
 	abx__podrec *pod = userdata;
@@ -64,8 +83,7 @@ static void on_armed(void *userdata, int r, const abx_error *err)
 	abx__claim *claim = pod->sandbox ? pod->sandbox->claim : NULL;
 	ABX_CLEANUP(abx__error_freep) abx_error *own = NULL;
 
-	pod->arming = false;
-	wipe_body(pod);
+	abx__pod_armed(pod);
 	if (claim && claim->state == ABX__CLAIM_ARMING && !pod->want_release &&
 	    !pod->gone) {
 		if (r == ABX_OK) {
@@ -84,26 +102,23 @@ static void on_armed(void *userdata, int r, const abx_error *err)
 
 static void arm(abx__claim *claim)
 {
-	abx__control *control = claim->control;
-	abx__podrec *pod = claim->sandbox->pod;
-	abx__runtime *runtime = control->config.runtime;
-	int64_t left = claim->startup_deadline_ms - abx__control_mono(control);
+	json_object *vars = abx__claim_map_json(&claim->env_vars);
+	const char *text =
+		vars ? json_object_to_json_string_ext(vars, JSON_C_TO_STRING_PLAIN)
+		     : NULL;
+	int64_t left = claim->startup_deadline_ms - abx__control_mono(claim->control);
+	int r = ABX_ENOMEM;
 
 	claim->state = ABX__CLAIM_ARMING;
-	if (init_body(claim, &pod->init_body, &pod->init_len) < 0) {
+	if (text)
+		r = abx__pod_arm(claim->sandbox->pod, text, left, on_armed);
+	json_object_put(vars);
+	if (r < 0) {
 		ABX_CLEANUP(abx__error_freep) abx_error *err = NULL;
 
 		abx__error_nomem(&err);
 		abx__claim_fail(claim, ABX_ENOMEM, err, ABX__STOP_FAILED, NULL);
-		return;
 	}
-	if (control->config.arm_timeout_ms > 0 && control->config.arm_timeout_ms < left)
-		left = control->config.arm_timeout_ms;
-	pod->arming = true;
-	abx__control_call_begin(control);
-	runtime->ops->arm(runtime, pod->namespace_, pod->name,
-			  claim->sandbox->rec.runtime_port, pod->init_body, pod->init_len,
-			  left > 1 ? (uint64_t)left : 1, on_armed, pod);
 }
 
 static void image_failed(abx__claim *claim)

@@ -113,7 +113,9 @@ static int prepare_annotations(abx__claim *claim, int64_t startup_ms)
 	    (s->rec.idle_timeout_ms == 0 ||
 	     set_seconds(a, ABX__ANNOTATION_IDLE_TIMEOUT, s->rec.idle_timeout_ms) ==
 		     ABX_OK) &&
-	    (!claim->secure || abx__map_set(a, ABX__ANNOTATION_SECURE, "true") == ABX_OK))
+	    (!claim->secure ||
+	     abx__map_set(a, ABX__ANNOTATION_SECURE, "true") == ABX_OK) &&
+	    abx__lifecycle_put(s, a) == ABX_OK)
 		r = ABX_OK;
 	json_object_put(metadata);
 	json_object_put(ingress);
@@ -158,6 +160,8 @@ static int fill_sandbox(abx__sandbox *s, const abx__pool *pool,
 	if (s->rec.idle_timeout_ms < 0)
 		s->rec.idle_timeout_ms = 0;
 	s->rec.idle_timeout_ms = (s->rec.idle_timeout_ms + 999) / 1000 * 1000;
+	s->first_timeout_ms = s->rec.idle_timeout_ms;
+	s->rec.lifecycle = request->lifecycle;
 	if (!s->namespace_ || !s->pool_name || !s->env || !s->template_ || !s->image ||
 	    (request->team && !s->team) || (request->user && !s->user) ||
 	    (request->metadata && abx__map_copy(&s->rec.metadata, request->metadata) < 0))
@@ -193,6 +197,9 @@ int abx__claim_prepare(abx__claim *claim, const abx__pool *pool,
 	}
 	if (request->env_vars && abx__map_copy(&claim->env_vars, request->env_vars) < 0)
 		return abx__error_nomem(reterr);
+	r = abx__sandbox_keep_vars(claim->sandbox, request->env_vars, reterr);
+	if (r < 0)
+		return r;
 	r = take_keys(request->labels, &claim->labels, &claim->managed_labels, reterr);
 	if (r == ABX_OK)
 		r = take_keys(request->annotations, &claim->annotations,

@@ -19,6 +19,12 @@ int abx__claim_prepare(abx__claim *claim, const abx__pool *pool,
 /* A new object; NULL when memory ran out. */
 json_object *abx__claim_map_json(const abx__map *map);
 
+/* claim-arm.c: POST /init with these variables (JSON) and the sandbox's token. `done`
+   gets the Pod, whose abx__pod_armed() it calls first. ABX_ENOMEM. */
+int abx__pod_arm(abx__podrec *pod, const char *vars, int64_t left_ms,
+		 void (*done)(void *pod, int r, const abx_error *err));
+void abx__pod_armed(abx__podrec *pod);
+
 /* claim.c: armed; from here on it is written that the sandbox runs. */
 void abx__claim_start(abx__claim *claim);
 

@@ -283,5 +283,7 @@ void abx__control_close(abx__control *control, void (*done)(void *userdata),
 	{
 		abx__claim_fail(claim, ABX_ECANCELED, err, ABX__STOP_CANCELED, NULL);
 	}
+	for (size_t i = 0; i < control->sandboxes.count; i++)
+		abx__sandbox_drop_moves(control->sandboxes.order[i], ABX_ECANCELED, err);
 	abx__control_set_timer(control, &control->close_timer, 0);
 }

@@ -55,6 +55,14 @@ typedef struct abx__control_config {
 	abx__runtime *runtime;
 	const abx__clock *clock;
 	const abx__log *log; /* NULL: silence */
+	/* Text that only this server can read again, as long as it belongs to `name`: for
+	   what a sandbox was created with and its documents must not tell. NULL: a
+	   sandbox that is started from its files has no variables. */
+	int (*seal)(void *userdata, const char *name, const char *plain, size_t len,
+		    char **ret, abx_error **reterr);
+	int (*unseal)(void *userdata, const char *name, const char *sealed,
+		      abx__secret **ret, abx_error **reterr);
+	void *seal_userdata;
 	/* The next deadline moved nearer; re-arm the timer. Do not call back into control
 	 * from it. */
 	void (*wake)(void *userdata);
@@ -204,9 +212,10 @@ typedef struct abx__claim_request {
 	int64_t max_wait_ms;        /* in the queue; 0: the startup timeout */
 	bool no_wait;               /* no idle Pod now: ABX_EEXHAUSTED */
 	bool secure;                /* give envd an access token */
-	const abx__ingress *ingress;          /* NULL: public */
-	const char *team, *user;              /* owner; may be NULL */
-	bool admin;                           /* may claim another team's env */
+	const abx__ingress *ingress; /* NULL: public */
+	const char *team, *user;     /* owner; may be NULL */
+	bool admin;                  /* may claim another team's env */
+	abx__lifecycle lifecycle;
 	const abx__map *metadata;             /* NULL: none */
 	const abx__map *env_vars;             /* NULL: none */
 	const abx__map *labels, *annotations; /* on the Pod while claimed; NULL: none. Not
@@ -238,9 +247,26 @@ int abx__control_retry_after_s(const abx__control *control, const char *namespac
    "Completed", "Canceled", "Released", "Failed". */
 int abx__control_kill(abx__control *control, const char *id, const char *reason,
 		      abx__control_done done, void *userdata, abx_error **reterr);
-/* From now on the idle timeout is `timeout_ms` (0: none; rounded up to seconds) and now
-   counts as activity. With `extend_only` nothing changes when that would end the sandbox
-   sooner. Completes when durable, with the record. */
+/* Nothing of the sandbox runs any more: with its memory kept, or its files only. Its idle
+   clock stands still. What is asked for while it is on its way from one to the other
+   waits for its turn. ABX_ENOTFOUND; ABX_ESTATE: it is paused already, or starting.
+   Later: ABX_ETIMEDOUT (it did not stand still; it runs on), ABX_ENOTFOUND (it was killed
+   meanwhile). */
+int abx__control_pause(abx__control *control, const char *id, bool keep_memory,
+		       abx__control_done done, void *userdata, abx_error **reterr);
+/* Runs again, with a new idle timeout (0: the old one). Without memory it starts anew
+   from its files, also when its memory was kept. ABX_ENOTFOUND; ABX_ESTATE: it runs.
+   Later: ABX_EUNAVAILABLE, ABX_ETIMEDOUT (it did not start; it stays paused). */
+int abx__control_resume(abx__control *control, const char *id, int64_t timeout_ms,
+			bool without_memory, abx__claim_done done, void *userdata,
+			abx_error **reterr);
+/* Somebody calls a sandbox that does not run. Completes when it does. ABX_EDENIED: it is
+   not one that traffic resumes. */
+int abx__control_wake(abx__control *control, const char *id, abx__control_done done,
+		      void *userdata, abx_error **reterr);
+/* ABX_ESTATE while it is paused. From now on the idle timeout is `timeout_ms` (0: none;
+   rounded up to seconds) and now counts as activity. With `extend_only` nothing changes
+   when that would end the sandbox sooner. Completes when durable, with the record. */
 int abx__control_set_timeout(abx__control *control, const char *id, int64_t timeout_ms,
 			     bool extend_only, abx__claim_done done, void *userdata,
 			     abx_error **reterr);

@@ -37,6 +37,7 @@ typedef struct abx__pool abx__pool;
 typedef struct abx__podrec abx__podrec;
 typedef struct abx__sandbox abx__sandbox;
 typedef struct abx__write abx__write;
+typedef struct abx__move abx__move;
 
 /* What templates and envs have in common: a stored document. */
 typedef struct abx__object {
@@ -141,6 +142,7 @@ enum abx__podrec_write {
 	ABX__WRITE_START,   /* phase running: from here on the sandbox survives us */
 	ABX__WRITE_RELEASE, /* labels off, restart */
 	ABX__WRITE_PERSIST, /* timeouts and last activity */
+	ABX__WRITE_MOVE,    /* paused, or running again */
 	ABX__WRITE_DELETE,
 };
 
@@ -158,10 +160,11 @@ struct abx__podrec {
 	bool gone;     /* the Pod is; the struct waits for answers */
 	bool held;     /* an answer is being taken in: do not settle under it */
 	bool deleting; /* delete accepted or wanted */
-	bool want_delete, want_release, want_persist;
+	bool want_delete, want_release, want_persist, want_move;
 	/* the engine's view */
 	uint64_t version, generation, running_generation;
 	enum abx__pod_phase phase;
+	enum abx__pod_activity activity;
 	bool ready;
 	/* ready counts from this generation on; UINT64_MAX while a write that restarts is
 	 * in flight */
@@ -236,6 +239,11 @@ struct abx__sandbox {
 	abx__waiter *kill_waiters;    /* of the release */
 	abx__waiter *persist_waiters; /* of the next persist write */
 	abx__waiter *persisting;      /* of the one in flight */
+	abx__move *moves;             /* asked for; the first one is under way, or next */
+	int stage;                    /* of the first: see pause.c */
+	abx_error *move_error;        /* why it is being undone */
+	int64_t first_timeout_ms;     /* the idle timeout it was created with */
+	char *sealed_vars; /* the variables it was created with; NULL: none, or lost */
 };
 
 struct abx__sandboxes {
@@ -412,6 +420,27 @@ int abx__sandbox_token(const abx__control *control, const char *prefix, const ch
 		       abx__secret **ret);
 /* Copies it, and makes the token it asks for; NULL and the default leave both out. */
 int abx__sandbox_set_ingress(abx__sandbox *sandbox, const abx__ingress *ingress);
+
+/* pause.c */
+void abx__sandbox_move(abx__podrec *pod);
+void abx__sandbox_moved(abx__sandbox *sandbox, int r, const abx_error *err);
+void abx__sandbox_move_late(abx__sandbox *sandbox);
+/* False: the Pod failed, and with it the sandbox. */
+bool abx__sandbox_pod_changed(abx__sandbox *sandbox);
+void abx__sandbox_auto_pause(abx__sandbox *sandbox);
+void abx__sandbox_free_moves(abx__sandbox *sandbox);
+/* All that waits gets the error. */
+void abx__sandbox_drop_moves(abx__sandbox *sandbox, int r, const abx_error *err);
+
+/* lifecycle.c */
+int abx__lifecycle_put(const abx__sandbox *sandbox, abx__map *annotations);
+int abx__lifecycle_read(abx__sandbox *sandbox, const abx__map *annotations);
+/* Sealed, for a start without them at hand. */
+int abx__sandbox_keep_vars(abx__sandbox *sandbox, const abx__map *vars,
+			   abx_error **reterr);
+/* JSON; NULL stays when there are none. */
+int abx__sandbox_env_vars(const abx__sandbox *sandbox, abx__secret **ret,
+			  abx_error **reterr);
 
 /* reclaim.c */
 void abx__sandbox_arm_idle(abx__sandbox *sandbox);

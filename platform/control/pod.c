@@ -150,6 +150,7 @@ void abx__podrec_view(abx__podrec *pod, const abx__pod *view)
 	pod->running_generation = view->running_generation;
 	pod->phase = view->phase;
 	pod->ready = view->ready;
+	pod->activity = view->activity;
 	snprintf(pod->reason, sizeof(pod->reason), "%s",
 		 view->reason ? view->reason : "");
 	if (!pod->image || strcmp(pod->image, view->image) != 0) {
@@ -350,12 +351,23 @@ static void pod_changed(abx__podrec *pod)
 			abx__claim_pod_changed(pod->sandbox->claim);
 		break;
 	case ABX__PODREC_RUNNING:
-		if (pod->phase == ABX__POD_FAILED)
+		if (pod->sandbox && pod->write == ABX__WRITE_NONE &&
+		    abx__sandbox_pod_changed(pod->sandbox))
+			break;
+		if (pod->phase == ABX__POD_FAILED && pod->write == ABX__WRITE_NONE)
 			abx__pod_release(pod, ABX__STOP_FAILED, pod->reason);
 		break;
 	case ABX__PODREC_STATES:
 		break;
 	}
+}
+
+/* A start from files is another generation. */
+static void moved(abx__podrec *pod, int r, const abx__pod *view, const abx_error *err)
+{
+	if (r == ABX_OK && view)
+		pod->target_generation = view->generation;
+	abx__sandbox_moved(pod->sandbox, r, err);
 }
 
 static void on_changed(void *userdata, int r, const abx__pod *view, const abx_error *err)
@@ -377,6 +389,8 @@ static void on_changed(void *userdata, int r, const abx__pod *view, const abx_er
 			released(pod, r, err);
 		else if (write == ABX__WRITE_PERSIST && pod->sandbox)
 			abx__sandbox_persisted(pod->sandbox, r, err);
+		else if (write == ABX__WRITE_MOVE && pod->sandbox && !pod->want_release)
+			moved(pod, r, view, err);
 		else if (claim && !pod->want_release)
 			abx__claim_written(claim, write, r, err);
 		if (!pod->gone)
@@ -500,6 +514,11 @@ static const char *const claim_annotations[] = {
 	ABX__ANNOTATION_MANAGED_LABELS,
 	ABX__ANNOTATION_MANAGED_ANNOTATIONS,
 	ABX__ANNOTATION_SECURE,
+	ABX__ANNOTATION_ON_TIMEOUT,
+	ABX__ANNOTATION_AUTO_RESUME,
+	ABX__ANNOTATION_PAUSED_AT,
+	ABX__ANNOTATION_PAUSED_MEMORY,
+	ABX__ANNOTATION_ENV_VARS,
 	ABX__ANNOTATION_INGRESS,
 };
 #define CLAIM_ANNOTATION_COUNT (sizeof(claim_annotations) / sizeof(claim_annotations[0]))
@@ -569,7 +588,7 @@ void abx__pod_release(abx__podrec *pod, const char *stop_reason,
 			      failure_reason ? failure_reason : "");
 	}
 	pod->want_release = true;
-	pod->want_persist = false;
+	pod->want_persist = pod->want_move = false;
 	abx__podrec_set_state(pod, ABX__PODREC_STOPPING);
 	abx__pod_settle(pod);
 }
@@ -600,6 +619,10 @@ void abx__pod_settle(abx__podrec *pod)
 			issue_delete(pod);
 		else
 			issue_release(pod);
+	} else if (pod->want_move && pod->sandbox) {
+		abx__sandbox_move(pod);
+		if (pod->want_persist && pod->write == ABX__WRITE_NONE && pod->sandbox)
+			abx__sandbox_persist(pod);
 	} else if (pod->want_persist && pod->sandbox) {
 		abx__sandbox_persist(pod);
 	} else {

@@ -18,6 +18,8 @@
 
 int64_t abx__sandbox_end_ms(const abx__sandbox_rec *sandbox)
 {
+	if (sandbox->paused_ms)
+		return sandbox->paused_ms;
 	return sandbox->idle_timeout_ms
 		       ? sandbox->last_active_ms + sandbox->idle_timeout_ms
 		       : 0;
@@ -39,6 +41,10 @@ void abx__sandbox_idle_fired(abx__timer *timer)
 	abx__sandbox *s = timer->owner;
 	int64_t now = abx__control_mono(s->control);
 
+	if (s->moves) {
+		abx__sandbox_move_late(s);
+		return;
+	}
 	if (s->rec.state != ABX__SANDBOX_RUNNING || s->rec.idle_timeout_ms == 0)
 		return;
 	if (s->streams > 0) {
@@ -47,6 +53,8 @@ void abx__sandbox_idle_fired(abx__timer *timer)
 	}
 	if (now < s->active_mono_ms + s->rec.idle_timeout_ms)
 		abx__sandbox_arm_idle(s);
+	else if (s->rec.lifecycle.auto_pause)
+		abx__sandbox_auto_pause(s);
 	else
 		abx__pod_release(s->pod, ABX__STOP_RELEASED, "IdleTimeout");
 }
@@ -131,6 +139,7 @@ void abx__sandbox_released(abx__sandbox *s, int r, const abx_error *err)
 	ABX_CLEANUP(abx__error_freep) abx_error *gone = NULL;
 
 	not_found(s->id, &gone);
+	abx__sandbox_drop_moves(s, ABX_ENOTFOUND, gone);
 	if (r == ABX_OK)
 		abx__sandbox_free(s);
 	waiters_tell(persisting, ABX_ENOTFOUND, NULL, gone);
@@ -150,8 +159,10 @@ int abx__control_set_timeout(abx__control *control, const char *id, int64_t time
 	if (!s || s->rec.state == ABX__SANDBOX_STOPPING)
 		return not_found(id, reterr);
 	if (s->rec.state != ABX__SANDBOX_RUNNING)
-		return abx__error_set(reterr, ABX_ESTATE, "sandbox %s is still starting",
-				      s->id);
+		return abx__error_set(reterr, ABX_ESTATE, "sandbox %s is %s", s->id,
+				      s->rec.state == ABX__SANDBOX_STARTING
+					      ? "still starting"
+					      : "paused: resume it first");
 	if (timeout_ms < 0)
 		return abx__error_set(reterr, ABX_EINVAL,
 				      "timeout of %" PRId64 " ms is negative",

@@ -17,7 +17,17 @@ enum abx__sandbox_state {
 	ABX__SANDBOX_STARTING, /* claimed, not armed: nobody may reach it yet */
 	ABX__SANDBOX_RUNNING,
 	ABX__SANDBOX_STOPPING,
+	ABX__SANDBOX_PAUSING, /* the last moment of running */
+	ABX__SANDBOX_PAUSED,
+	ABX__SANDBOX_RESUMING, /* not running yet */
 };
+
+/* What happens when its timeout ends, and when somebody calls a paused one. */
+typedef struct abx__lifecycle {
+	bool auto_pause;  /* it is paused, not killed */
+	bool files_only;  /* by that, its memory is not kept */
+	bool auto_resume; /* traffic wakes it */
+} abx__lifecycle;
 
 #define ABX__INGRESS_MASK_MAX 253
 #define ABX__INGRESS_HTTPS_MAX 100
@@ -51,6 +61,9 @@ typedef struct abx__sandbox_rec {
 	uint16_t runtime_port;       /* envd's: 49983 */
 	const abx__ingress *ingress; /* NULL: public, nothing masked, no TLS */
 	abx__secret *traffic_token;  /* NULL: public */
+	abx__lifecycle lifecycle;
+	int64_t paused_ms; /* wall clock; 0: it is not paused, nor on its way */
+	bool memory_kept;  /* while it is */
 } abx__sandbox_rec;
 
 typedef struct abx__sandboxes abx__sandboxes;

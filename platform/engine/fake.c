@@ -823,6 +823,11 @@ void abx__fake_engine_fail(abx__engine *base, enum abx__fake_op op, unsigned ski
 	e->ops[op].code = code;
 }
 
+void abx__fake_engine_set_freeze(abx__engine *base, int64_t freeze_ms)
+{
+	((fake_engine *)base)->options.freeze_ms = freeze_ms;
+}
+
 int abx__fake_engine_bad_image(abx__engine *base, const char *image, const char *reason)
 {
 	fake_engine *e = (fake_engine *)base;
