@@ -495,6 +495,27 @@ static int new_engine(app *a, abx_error **reterr)
 				     &a->engine, reterr);
 }
 
+static int resume(void *userdata, const char *id,
+		  void (*done)(void *done_userdata, int r, const abx_error *err),
+		  void *done_userdata)
+{
+	app *a = userdata;
+
+	return abx__control_wake(a->control, id, done, done_userdata, NULL);
+}
+
+static int seal(void *userdata, const char *name, const char *plain, size_t len,
+		char **ret, abx_error **reterr)
+{
+	return abx__seal_wrap(((app *)userdata)->seal, name, plain, len, ret, reterr);
+}
+
+static int unseal(void *userdata, const char *name, const char *sealed, abx__secret **ret,
+		  abx_error **reterr)
+{
+	return abx__seal_unwrap(((app *)userdata)->seal, name, sealed, ret, reterr);
+}
+
 static int new_gateway(app *a, abx_error **reterr)
 {
 	const abx__gateway_options opts = { .loop = &a->loop,
@@ -503,6 +524,7 @@ static int new_gateway(app *a, abx_error **reterr)
 						    abx__control_sandboxes(a->control),
 					    .log = &a->log,
 					    .check_key = a->any_remote ? check_key : NULL,
+					    .resume = resume,
 					    .userdata = a };
 	int r = abx__gateway_new(&opts, &a->gateway, reterr);
 
@@ -520,6 +542,9 @@ static int new_control(app *a, abx_error **reterr)
 					     .runtime = &a->runtime.base,
 					     .clock = &abx__clock_system,
 					     .log = &a->log,
+					     .seal = seal,
+					     .unseal = unseal,
+					     .seal_userdata = a,
 					     .wake = on_wake,
 					     .wake_userdata = a };
 

@@ -35,6 +35,7 @@ void abx__gateway_unhold(abx__gateway *gateway);
 #define ABX__GATEWAY_TOKEN_HEADER "e2b-traffic-access-token"
 #define ABX__GATEWAY_NOT_FOUND "The sandbox was not found"
 #define ABX__GATEWAY_NOT_RUNNING "The sandbox is not running"
+#define ABX__GATEWAY_PAUSED "The sandbox is paused"
 #define ABX__GATEWAY_PORT_CLOSED "The sandbox is running but port is not open"
 #define ABX__GATEWAY_TOKEN_MISSING                                    \
 	"Sandbox is secured with traffic access token. Token header " \
@@ -66,7 +67,8 @@ bool abx__gateway_has_proof(const abx__sandbox_rec *rec, const abx__route *route
 /* The Host the sandbox is told instead of the client's; *ret stays when it is that. */
 int abx__gateway_host(const abx__sandbox_rec *rec, uint16_t port, char **ret);
 
-/* passage.c: carries the request; the record is valid for this turn. */
+/* passage.c: carries the request, once the sandbox runs; the record is valid for this
+ * turn. */
 void abx__passage_start(abx__gateway *gateway, abx__http_req *req,
 			const abx__route *route, const abx__sandbox_rec *rec);
 /* Breaks off what has not moved since `before` (loop time). */

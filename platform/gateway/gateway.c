@@ -106,7 +106,8 @@ void abx__gateway_serve(abx__gateway *gateway, abx__http_req *req)
 				    ABX__GATEWAY_NOT_FOUND);
 	else if (refusal)
 		abx__gateway_refuse(req, route.form, 403, route.id, 0, refusal);
-	else if (rec->state != ABX__SANDBOX_RUNNING)
+	else if (rec->state == ABX__SANDBOX_STARTING ||
+		 rec->state == ABX__SANDBOX_STOPPING)
 		abx__gateway_refuse(req, route.form, 502, route.id, 0,
 				    ABX__GATEWAY_NOT_RUNNING);
 	else if (route.port == rec->runtime_port && route.port != ABX__ROUTE_ENVD_PORT &&

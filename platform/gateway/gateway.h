@@ -36,6 +36,12 @@ typedef struct abx__gateway_options {
 	   sandbox's own access token in X-Access-Token) is for the callback to say. */
 	int (*check_key)(void *userdata, const abx__http_req *req, const char *key,
 			 const abx__sandbox_rec *sandbox);
+	/* NULL: a paused sandbox is refused. Else asked to make it run: ABX_OK when
+	   `done` will run once, later, and the request waits for it; a negative code
+	   (ABX_EDENIED) when traffic may not. */
+	int (*resume)(void *userdata, const char *id,
+		      void (*done)(void *done_userdata, int r, const abx_error *err),
+		      void *done_userdata);
 	void *userdata;
 	uint64_t idle_timeout_ms; /* nothing moved either way; 0: 640 s */
 	uint64_t connect_ms;      /* for one try; 0: 10 s */

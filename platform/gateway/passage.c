@@ -22,8 +22,15 @@
 
 #define TRIES 5
 
+/* A paused sandbox that is being resumed for a request. Outlives a client that goes. */
+struct waking {
+	abx__gateway *gateway;
+	passage *passage; /* NULL: nobody waits any more */
+};
+
 struct passage {
 	abx__gateway *gateway;
+	struct waking *waking;
 	passage *prev, *next;
 	abx__http_req *req;
 	abx__upstream *up;
@@ -424,6 +431,8 @@ static void on_closed(abx__http_req *req, bool answered, void *userdata)
 
 	(void)req;
 	(void)answered;
+	if (p->waking)
+		p->waking->passage = NULL;
 	drop_ticket(p);
 	drop_up(p, false);
 	abx__tube_free(p->there);
@@ -547,6 +556,61 @@ static passage *new_passage(const abx__route *route, const abx__sandbox_rec *rec
 	return p;
 }
 
+static void go_there(passage *p)
+{
+	if (p->keeps)
+		p->up = abx__upstream_take(p->gateway->pool, p->namespace_, p->pod,
+					   p->port);
+	if (p->up)
+		send_request(p);
+	else
+		connect_up(p);
+}
+
+static void on_woken(void *userdata, int r, const abx_error *err)
+{
+	struct waking *w = userdata;
+	abx__gateway *gateway = w->gateway;
+	passage *p = w->passage;
+
+	(void)err;
+	abx__free(w);
+	if (p) {
+		p->waking = NULL;
+		note_move(p);
+		if (r == ABX_OK)
+			go_there(p);
+		else if (r == ABX_ENOTFOUND)
+			give_up(p, 502, 0, ABX__GATEWAY_NOT_FOUND);
+		else if (r == ABX_ETIMEDOUT)
+			give_up(p, 504, 0, "The sandbox did not wake up in time");
+		else
+			give_up(p, 502, 0, ABX__GATEWAY_PAUSED);
+	}
+	abx__gateway_unhold(gateway);
+}
+
+static void wake(passage *p)
+{
+	const abx__gateway_options *opts = &p->gateway->opts;
+	struct waking *w = opts->resume ? abx__calloc(1, sizeof(*w)) : NULL;
+
+	if (!w) {
+		give_up(p, 502, 0, ABX__GATEWAY_PAUSED);
+		return;
+	}
+	w->gateway = p->gateway;
+	w->passage = p;
+	p->waking = w;
+	p->gateway->pending++;
+	if (opts->resume(opts->userdata, p->id, on_woken, w) == ABX_OK)
+		return;
+	p->waking = NULL;
+	abx__free(w);
+	abx__gateway_unhold(p->gateway);
+	give_up(p, 502, 0, ABX__GATEWAY_PAUSED);
+}
+
 void abx__passage_start(abx__gateway *gateway, abx__http_req *req,
 			const abx__route *route, const abx__sandbox_rec *rec)
 {
@@ -572,12 +636,10 @@ void abx__passage_start(abx__gateway *gateway, abx__http_req *req,
 	abx__http_req_on_closed(req, on_closed, p);
 	abx__http_res_on_drain(req, gateway->opts.piece_bytes / 4, on_client_drain, p);
 	abx__gateway_wake(gateway);
-	if (p->keeps)
-		p->up = abx__upstream_take(gateway->pool, p->namespace_, p->pod, p->port);
-	if (p->up)
-		send_request(p);
+	if (rec->state == ABX__SANDBOX_RUNNING)
+		go_there(p);
 	else
-		connect_up(p);
+		wake(p);
 }
 
 void abx__passages_expire(abx__gateway *gateway, uint64_t before)

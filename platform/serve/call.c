@@ -274,8 +274,8 @@ const abx__sandbox_rec *abx__call_sandbox(abx__call *call)
 		abx__call_fail(call, 400, "Invalid sandbox ID");
 		return NULL;
 	}
-	if (rec && rec->state == ABX__SANDBOX_RUNNING &&
-	    abx__list_visible(&call->who, rec))
+	if (rec && rec->state != ABX__SANDBOX_STARTING &&
+	    rec->state != ABX__SANDBOX_STOPPING && abx__list_visible(&call->who, rec))
 		return rec;
 	abx__call_fail(call, 404,
 		       "Sandbox \"%s\" doesn't exist or you don't have access to it", id);

@@ -91,8 +91,8 @@ void abx__call_fail_detail(abx__call *call, int status, json_object *detail,
 /* The status that belongs to the error's code, its message and hint. */
 void abx__call_error(abx__call *call, const abx_error *err);
 void abx__call_nomem(abx__call *call);
-/* The sandbox {id} of the path, if it runs and the caller may see it; else the call is
- * answered 404. */
+/* The sandbox {id} of the path, if it runs or is paused and the caller may see it; else
+ * the call is answered 404. */
 const abx__sandbox_rec *abx__call_sandbox(abx__call *call);
 /* A header of the answer to come; ignored when the peer is gone. */
 void abx__call_header(abx__call *call, const char *name, const char *value);

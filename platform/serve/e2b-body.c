@@ -80,27 +80,51 @@ static int check_nested(json_object *body, const char *object, const char *key,
 	r = abx__json_only(o, known, reterr);
 	if (r < 0)
 		return abx__error_prefix(reterr, "%s", object);
-	if (strcmp(key, "enabled") == 0) {
-		r = abx__e2b_only_bool(o, key, name, false, reterr);
-		return r == ABX_EINVAL ? abx__error_prefix(reterr, "%s", object) : r;
-	}
 	return abx__e2b_only_empty(o, key, name, reterr);
+}
+
+/* What its timeout does to it, and traffic once it is paused. */
+static int parse_lifecycle(json_object *body, abx__lifecycle *ret, abx_error **reterr)
+{
+	static const char *const known[] = { "enabled", NULL };
+	json_object *resume = NULL;
+	bool memory = true;
+	int r = abx__json_get_bool(body, "autoPause", &ret->auto_pause, reterr);
+
+	if (r >= 0)
+		r = abx__json_get_bool(body, "autoPauseMemory", &memory, reterr);
+	if (r >= 0)
+		r = abx__json_get_object(body, "autoResume", &resume, reterr);
+	if (r == 1) {
+		r = abx__json_only(resume, known, reterr);
+		if (r >= 0)
+			r = abx__json_get_bool(resume, "enabled", &ret->auto_resume,
+					       reterr);
+		if (r == 0)
+			r = abx__error_set(reterr, ABX_EINVAL, "enabled is required");
+		if (r < 0)
+			return abx__error_prefix(reterr, "autoResume");
+	}
+	if (r < 0)
+		return r;
+	ret->files_only = !memory;
+	if (!memory && !ret->auto_pause)
+		return abx__error_set(reterr, ABX_EINVAL,
+				      "autoPauseMemory: false says how a timeout pauses: "
+				      "it needs autoPause");
+	if (!memory && ret->auto_resume)
+		return abx__error_set(reterr, ABX_EINVAL,
+				      "autoPauseMemory: false does not go with "
+				      "autoResume: without its memory a sandbox is "
+				      "resumed explicitly only");
+	return ABX_OK;
 }
 
 static int check_unhonoured(json_object *body, abx_error **reterr)
 {
-	int r = abx__e2b_only_bool(body, "autoPause", "autoPause", false, reterr);
+	int r = abx__e2b_only_bool(body, "allow_internet_access",
+				   "allow_internet_access: false", true, reterr);
 
-	/* It says what an auto-pause keeps; without one there is nothing it could change.
-	 */
-	if (r == ABX_OK)
-		r = abx__e2b_only_bool(body, "autoPauseMemory", "autoPauseMemory: false",
-				       true, reterr);
-	if (r == ABX_OK)
-		r = check_nested(body, "autoResume", "enabled", reterr);
-	if (r == ABX_OK)
-		r = abx__e2b_only_bool(body, "allow_internet_access",
-				       "allow_internet_access: false", true, reterr);
 	if (r == ABX_OK)
 		r = abx__e2b_only_empty(body, "mcp", "mcp", reterr);
 	if (r == ABX_OK)
@@ -250,6 +274,8 @@ static int parse_fields(json_object *body, bool v2, abx__e2b_create *c,
 		r = abx__json_get_map(body, "metadata", &c->metadata, reterr);
 	if (r >= 0)
 		r = split_metadata(c, reterr);
+	if (r == ABX_OK)
+		r = parse_lifecycle(body, &c->lifecycle, reterr);
 	if (r == ABX_OK)
 		r = check_unhonoured(body, reterr);
 	if (r == ABX_OK)

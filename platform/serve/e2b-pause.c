@@ -1,8 +1,8 @@
 /*
  * e2b-pause.c - pausing and resuming, and connecting, which may be a resume.
  *
- * A paused sandbox answers 409 to a second pause, a running one to a resume; connect takes
- * both: 200 and never a shorter life for one that runs, 201 for one it resumed.
+ * A paused sandbox answers 409 to a second pause, a running one to a resume; connect
+ * takes both: 200 and never a shorter life for one that runs, 201 for one it resumed.
  */
 #include "base/error.h"
 #include "serve/e2b.h"

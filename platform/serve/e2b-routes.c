@@ -14,6 +14,8 @@ const abx__endpoint abx__e2b_endpoints[] = {
 	{ "DeleteSandbox", 0, abx__e2b_kill },
 	{ "ConnectSandboxV2", ABX__BODY_MAYBE | ABX__BODY_OWN, abx__e2b_connect_v2 },
 	{ "ConnectSandbox", ABX__BODY | ABX__BODY_OWN, abx__e2b_connect_v1 },
+	{ "PauseSandbox", ABX__BODY_MAYBE | ABX__BODY_OWN, abx__e2b_pause },
+	{ "ResumeSandbox", ABX__BODY_MAYBE | ABX__BODY_OWN, abx__e2b_resume },
 	{ "SetSandboxTimeout", ABX__BODY | ABX__BODY_OWN, abx__e2b_timeout },
 	{ "RefreshSandbox", ABX__BODY_MAYBE | ABX__BODY_OWN, abx__e2b_refresh },
 	{ "UpdateSandboxNetwork", ABX__BODY | ABX__BODY_OWN, abx__e2b_network_update },

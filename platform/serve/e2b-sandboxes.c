@@ -1,6 +1,6 @@
 /*
- * e2b-sandboxes.c - sandboxes of the E2B API: create, list, get, kill, timeout, refresh,
- * connect.
+ * e2b-sandboxes.c - sandboxes of the E2B API: create, list, get, kill, timeout,
+ * refresh.
  */
 #include <stdio.h>
 #include <string.h>
@@ -16,7 +16,6 @@
 #define NO_END_MS INT64_C(4102444800000)
 #define REFRESH_MIN_MS 15000
 #define REFRESH_MAX_MS 3600000
-#define CONNECT_DEFAULT_MS 300000
 
 /* ---- shapes ---- */
 
@@ -72,7 +71,9 @@ static int set_state(json_object *o, const abx__sandbox_rec *rec)
 	if (r == ABX_OK)
 		r = abx__json_set_i64(o, "diskSizeMB", 0);
 	if (r == ABX_OK)
-		r = abx__json_set_str(o, "state", "running");
+		r = abx__json_set_str(o, "state",
+				      rec->state == ABX__SANDBOX_RUNNING ? "running"
+									 : "paused");
 	if (r == ABX_OK)
 		r = abx__json_set_map(o, "metadata", &rec->metadata);
 	return r;
@@ -106,8 +107,9 @@ static json_object *detail(const abx__sandbox_rec *rec)
 		return NULL;
 	}
 	if (abx__json_set_take(o, "lifecycle", lifecycle) < 0 ||
-	    abx__json_set_bool(lifecycle, "autoResume", false) < 0 ||
-	    abx__json_set_str(lifecycle, "onTimeout", "kill") < 0 ||
+	    abx__json_set_bool(lifecycle, "autoResume", rec->lifecycle.auto_resume) < 0 ||
+	    abx__json_set_str(lifecycle, "onTimeout",
+			      rec->lifecycle.auto_pause ? "pause" : "kill") < 0 ||
 	    set_token(o, rec) < 0 || abx__json_set_str(o, "domain", NULL) < 0 ||
 	    abx__json_set_str(o, "allowInternetAccess", NULL) < 0 ||
 	    set_network(o, rec) < 0)
@@ -190,6 +192,7 @@ static void start_claim(abx__call *call, const abx__e2b_create *c)
 		.no_wait = c->no_wait,
 		.secure = c->secure,
 		.ingress = &c->ingress,
+		.lifecycle = c->lifecycle,
 		.team = call->who.team,
 		.user = call->who.user,
 		.admin = call->who.admin,
@@ -355,18 +358,6 @@ static void on_timeout_set(void *userdata, int r, const abx__sandbox_rec *rec,
 	abx__call_on_gone(userdata, r, err);
 }
 
-static void on_connected(void *userdata, int r, const abx__sandbox_rec *rec,
-			 const abx_error *err)
-{
-	abx__call *call = userdata;
-
-	if (r < 0)
-		abx__call_error(call, err);
-	else
-		abx__call_json(call, 200, abx__e2b_sandbox(rec));
-	abx__call_drop(call);
-}
-
 /* The seconds in `key`; `fallback_ms` 0: they must be there. False when the call was
  * answered. */
 static bool body_seconds(abx__call *call, const char *const *known, int64_t fallback_ms,
@@ -390,6 +381,8 @@ void abx__e2b_timeout(abx__call *call)
 	static const char *const known[] = { "timeout", NULL };
 	int64_t ms;
 
+	if (abx__e2b_pause_now(call))
+		return;
 	if (body_seconds(call, known, 0, &ms))
 		set_timeout(call, ms, false, on_timeout_set);
 }
@@ -409,31 +402,4 @@ void abx__e2b_refresh(abx__call *call)
 	else
 		set_timeout(call, s * 1000 < REFRESH_MIN_MS ? REFRESH_MIN_MS : s * 1000,
 			    true, on_timeout_set);
-}
-
-static void connect_sandbox(abx__call *call, int64_t fallback_ms)
-{
-	static const char *const known[] = { "timeout", "memory", NULL };
-	ABX_CLEANUP(abx__error_freep) abx_error *err = NULL;
-	bool memory = true;
-	int64_t ms;
-
-	if (!body_seconds(call, known, fallback_ms, &ms))
-		return;
-	/* It says how a paused sandbox wakes up; a running one has nothing to wake from.
-	 */
-	if (abx__json_get_bool(call->body, "memory", &memory, &err) < 0)
-		abx__call_error(call, err);
-	else
-		set_timeout(call, ms, true, on_connected);
-}
-
-void abx__e2b_connect_v1(abx__call *call)
-{
-	connect_sandbox(call, 0);
-}
-
-void abx__e2b_connect_v2(abx__call *call)
-{
-	connect_sandbox(call, CONNECT_DEFAULT_MS);
 }

@@ -27,6 +27,7 @@ typedef struct abx__e2b_create {
 	int64_t idle_timeout_ms;    /* 0: the env's */
 	bool no_wait;
 	bool secure;
+	abx__lifecycle lifecycle;
 	abx__ingress ingress;
 } abx__e2b_create;
 
@@ -72,6 +73,11 @@ void abx__e2b_network_update(abx__call *call);
 void abx__e2b_template_alias(abx__call *call);
 void abx__e2b_teams(abx__call *call);
 void abx__e2b_access_token(abx__call *call);
+void abx__e2b_pause(abx__call *call);
+void abx__e2b_resume(abx__call *call);
+/* A timeout of 0 seconds for a running sandbox that its timeout pauses: it is paused now.
+ * False: the call is not that. */
+bool abx__e2b_pause_now(abx__call *call);
 void abx__e2b_templates(abx__call *call);
 void abx__e2b_template(abx__call *call);
 void abx__e2b_keys_list(abx__call *call);

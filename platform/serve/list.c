@@ -175,13 +175,15 @@ static int param(const char *query, const char *name, char **ret, abx_error **re
 
 static int parse_states(const char *text, abx__list_query *q, abx_error **reterr)
 {
-	q->running = false;
+	q->running = q->paused = false;
 	for (const char *p = text; *p;) {
 		size_t len = strcspn(p, ",");
 
 		if (len == 7 && strncmp(p, "running", 7) == 0)
 			q->running = true;
-		else if (!(len == 6 && strncmp(p, "paused", 6) == 0))
+		else if (len == 6 && strncmp(p, "paused", 6) == 0)
+			q->paused = true;
+		else
 			return abx__error_set(
 				reterr, ABX_EINVAL,
 				"state is running, paused or both, not \"%s\"", text);
@@ -286,7 +288,7 @@ static int parse_all(const char *query, abx__list_query *q, abx_error **reterr)
 
 int abx__list_query_parse(const char *query, abx__list_query *ret, abx_error **reterr)
 {
-	abx__list_query q = { .running = true };
+	abx__list_query q = { .running = true, .paused = true };
 	int r = parse_all(query, &q, reterr);
 
 	if (r < 0) {
@@ -353,18 +355,35 @@ static bool behind_token(const abx__list_query *q, const abx__sandbox_rec *rec)
 	return q->asc ? c < 0 : c > 0;
 }
 
-/* Every running sandbox that passes the filters, in no order. */
+/* On its way from one to the other it is paused: nobody may count on it. */
+static bool in_states(const abx__list_query *q, const abx__sandbox_rec *rec)
+{
+	switch (rec->state) {
+	case ABX__SANDBOX_RUNNING:
+		return q->running;
+	case ABX__SANDBOX_PAUSING:
+	case ABX__SANDBOX_PAUSED:
+	case ABX__SANDBOX_RESUMING:
+		return q->paused;
+	case ABX__SANDBOX_STARTING:
+	case ABX__SANDBOX_STOPPING:
+		break;
+	}
+	return false;
+}
+
+/* Every sandbox that passes the filters, in no order. */
 static int collect(const abx__sandboxes *table, const abx__identity *who,
 		   const abx__list_query *q, abx__list_page *page, abx_error **reterr)
 {
 	const abx__sandbox_rec *rec;
 	size_t size = 0;
 
-	for (size_t i = 0; q->running && abx__sandboxes_at(table, i, &rec); i++) {
-		if (rec->state != ABX__SANDBOX_RUNNING || !abx__list_visible(who, rec) ||
+	for (size_t i = 0; abx__sandboxes_at(table, i, &rec); i++) {
+		if (!in_states(q, rec) || !abx__list_visible(who, rec) ||
 		    !matches(q, rec))
 			continue;
-		page->total_running++;
+		page->total_running += rec->state == ABX__SANDBOX_RUNNING;
 		if (!behind_token(q, rec))
 			continue;
 		if (page->count == size) {

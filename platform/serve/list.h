@@ -25,6 +25,7 @@
 typedef struct abx__list_query {
 	abx__map metadata; /* all must match */
 	bool running;      /* running ones are asked for */
+	bool paused;       /* paused ones, too */
 	bool asc;
 	bool has_after;
 	int64_t after_us; /* started at or after */

@@ -26,6 +26,10 @@ static const char *status_text(const abx__sandbox_rec *rec)
 		return "Starting";
 	case ABX__SANDBOX_RUNNING:
 		return "Running";
+	case ABX__SANDBOX_PAUSING:
+	case ABX__SANDBOX_PAUSED:
+	case ABX__SANDBOX_RESUMING:
+		return "Paused";
 	case ABX__SANDBOX_STOPPING:
 		break;
 	}
