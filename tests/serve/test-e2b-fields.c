@@ -141,9 +141,9 @@ static const struct row {
 	{ "secure", "true", 201, "\"envdAccessToken\":\"" },
 	{ "metadata", "{\"k\":\"v\"}", 201, "\"metadata\":{\"k\":\"v\"}" },
 	{ "envVars", "{\"K\":\"v\"}", 201, "." }, /* tests/e2b, tests/live */
-	{ "autoPause", "true", 400, "autoPause" },
+	{ "autoPause", "true", 201, "\"onTimeout\":\"pause\"" },
 	{ "autoPauseMemory", "false", 400, "autoPauseMemory" },
-	{ "autoResume", "{\"enabled\":true}", 400, "autoResume" },
+	{ "autoResume", "{\"enabled\":true}", 201, "\"autoResume\":true" },
 	{ "allow_internet_access", "false", 400, "allow_internet_access" },
 	{ "mcp", "{\"a\":{}}", 400, "mcp is not supported" },
 	{ "iam", "{\"tokens\":{\"a\":{\"audience\":\"b\",\"tokenType\":\"JWT-SVID\"}}}",

@@ -161,7 +161,6 @@ Test(serve_pause, the_lifecycle_is_told_and_kept)
 	expect("POST", of(id, "/resume"), "{}", 201, NULL);
 	create(",\"timeout\":1,\"autoPause\":true", id);
 	wait_state(id, "paused");
-	create("", id);
 }
 
 Test(serve_pause, zero_is_a_timeout_only_for_what_it_pauses)
