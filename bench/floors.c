@@ -173,23 +173,31 @@ double floor_disk_mbs(const char *folder, uint64_t bytes)
 static long walk_kib;
 static int walk_processes;
 
-static void add_process(long pid)
+long process_pss_kib(long pid)
 {
 	char path[64], line[256];
 	FILE *f;
-	long kib;
+	long kib = -1;
 
 	snprintf(path, sizeof(path), "/proc/%ld/smaps_rollup", pid);
 	f = fopen(path, "re");
 	if (!f)
-		return;
-	while (fgets(line, sizeof(line), f)) {
-		if (sscanf(line, "Pss: %ld kB", &kib) == 1) {
-			walk_kib += kib;
-			walk_processes++;
-		}
-	}
+		return -1;
+	while (kib < 0 && fgets(line, sizeof(line), f))
+		if (sscanf(line, "Pss: %ld kB", &kib) != 1)
+			kib = -1;
 	fclose(f);
+	return kib;
+}
+
+static void add_process(long pid)
+{
+	long kib = process_pss_kib(pid);
+
+	if (kib < 0)
+		return;
+	walk_kib += kib;
+	walk_processes++;
 }
 
 static int visit(const char *path, const struct stat *st, int type, struct FTW *ftw)

@@ -52,8 +52,12 @@ double floor_fdatasync_ms(const char *folder, int count);
 double floor_loopback_mbs(uint64_t bytes);
 /* write(2) into a new file in a folder, MB/s. */
 double floor_disk_mbs(const char *folder, uint64_t bytes);
+long process_pss_kib(long pid); /* -1: gone */
 /* Sum of PSS in KiB and number of processes below a cgroup folder. */
 long cgroup_pss_kib(const char *cgroup, int *ret_processes);
+
+/* Rows of envd by itself (envd.c). */
+void bench_envd(const char *envd, const char *run_dir);
 
 void row(const char *promise, const char *figure, const char *floor, const char *ratio,
 	 const char *target, int ok);
