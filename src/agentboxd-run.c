@@ -25,6 +25,7 @@
 #include "engine/local/local.h"
 #include "gateway/gateway.h"
 #include "io/http-server.h"
+#include "io/http2.h"
 #include "io/json.h"
 #include "serve/keys.h"
 #include "serve/seal.h"
@@ -47,6 +48,7 @@ typedef struct listener {
 	abx__http_server *server;
 	bool e2b_only;
 	bool remote; /* off loopback */
+	bool tls;
 	const char *ip;
 	uint16_t port; /* 0: the Unix socket, or not listening */
 } listener;
@@ -60,6 +62,7 @@ struct app {
 	abx__engine *engine;
 	abx__gateway *gateway;
 	late_runtime runtime;
+	agentboxd_tls *tls; /* NULL: no listener has it */
 	abx__control *control;
 	abx__keys *keys;
 	abx__serve *serve;
@@ -138,16 +141,24 @@ static bool is_loopback(const char *ip)
 	return strncmp(ip, "127.", 4) == 0 || strcmp(ip, "::1") == 0;
 }
 
-static int open_server(app *a, listener **ret, abx_error **reterr)
+static int open_server(app *a, bool tls, listener **ret, abx_error **reterr)
 {
 	listener *l = &a->listeners[a->listener_count];
-	const abx__http_server_options opts = { .loop = &a->loop,
-						.on_request = on_request,
-						.userdata = l };
-	int r = abx__http_server_new(&opts, &l->server, reterr);
+	abx__http_server_options opts = { .loop = &a->loop,
+					  .on_request = on_request,
+					  .http2 = &abx__http2,
+					  .userdata = l };
+	int r = ABX_OK;
 
+	if (tls && !a->tls)
+		r = agentboxd_tls_new(&a->loop, a->s, &a->log, &a->tls, reterr);
+	if (r == ABX_OK && tls)
+		opts.tls = agentboxd_tls_context(a->tls);
+	if (r == ABX_OK)
+		r = abx__http_server_new(&opts, &l->server, reterr);
 	if (r < 0)
 		return r;
+	l->tls = tls;
 	l->app = a;
 	a->listener_count++;
 	a->open_servers++;
@@ -171,7 +182,7 @@ static int listen_tcp(app *a, const agentboxd_address *address, abx_error **rete
 	ABX_CLEANUP(abx__error_freep) abx_error *err = NULL;
 	listener *l;
 	uint16_t port = 0;
-	int r = open_server(a, &l, reterr);
+	int r = open_server(a, address->tls, &l, reterr);
 
 	if (r < 0)
 		return r;
@@ -192,17 +203,18 @@ static int listen_tcp(app *a, const agentboxd_address *address, abx_error **rete
 	}
 	l->ip = address->ip;
 	l->port = port;
-	if (!a->base_url[0] && !address->e2b_only)
+	if (!a->base_url[0] && !address->e2b_only && !address->tls)
 		set_base_url(a, address->ip, port);
-	abx__log_info(&a->log, "listening", "address=%s port=%u surface=%s", address->ip,
-		      port, address->e2b_only ? "e2b" : "all");
+	abx__log_info(&a->log, "listening", "address=%s port=%u surface=%s tls=%s",
+		      address->ip, port, address->e2b_only ? "e2b" : "all",
+		      address->tls ? "yes" : "no");
 	return ABX_OK;
 }
 
 static int listen_unix(app *a, abx_error **reterr)
 {
 	listener *l;
-	int r = open_server(a, &l, reterr);
+	int r = open_server(a, false, &l, reterr);
 
 	if (r < 0)
 		return r;
@@ -257,6 +269,7 @@ static void on_store_closed(void *userdata)
 	uv_close((uv_handle_t *)&a->prepare, on_handle_closed);
 	uv_close((uv_handle_t *)&a->tick, on_handle_closed);
 	uv_close((uv_handle_t *)&a->close_limit, on_handle_closed);
+	agentboxd_tls_close(a->tls);
 	for (size_t i = 0; i < 2; i++)
 		uv_close((uv_handle_t *)&a->signals[i], on_handle_closed);
 }
@@ -364,14 +377,14 @@ static void fail(app *a, const char *what, const abx_error *err)
 
 /* ---- the start ---- */
 
-static int add_listen(app *a, json_object *list)
+static int add_listen(app *a, json_object *list, bool tls)
 {
 	for (size_t i = 0; i < a->listener_count; i++) {
 		const listener *l = &a->listeners[i];
 		ABX_CLEANUP(abx__freep) char *text = NULL;
 		json_object *v;
 
-		if (!l->port)
+		if (!l->port || l->tls != tls)
 			continue;
 		text = abx__strf(strchr(l->ip, ':') ? "[%s]:%u" : "%s:%u", l->ip,
 				 l->port);
@@ -380,6 +393,18 @@ static int add_listen(app *a, json_object *list)
 			return ABX_ENOMEM;
 	}
 	return ABX_OK;
+}
+
+static int add_tls(app *a, json_object *o)
+{
+	const char *ca = agentboxd_tls_ca(a->tls);
+	json_object *list = json_object_new_array();
+
+	if (!list || abx__json_set_take(o, "tlsListen", list) < 0 ||
+	    add_listen(a, list, true) < 0 ||
+	    abx__json_set_str(o, "domain", a->s->domain) < 0)
+		return ABX_ENOMEM;
+	return ca ? abx__json_set_str(o, "ca", ca) : ABX_OK;
 }
 
 static json_object *state_json(app *a)
@@ -391,8 +416,8 @@ static json_object *state_json(app *a)
 		json_object_put(list);
 		return NULL;
 	}
-	if (abx__json_set_take(o, "listen", list) < 0 || add_listen(a, list) < 0 ||
-	    abx__json_set_i64(o, "pid", getpid()) < 0 ||
+	if (abx__json_set_take(o, "listen", list) < 0 || add_listen(a, list, false) < 0 ||
+	    (a->tls && add_tls(a, o) < 0) || abx__json_set_i64(o, "pid", getpid()) < 0 ||
 	    abx__json_set_str(o, "url", a->base_url) < 0 ||
 	    abx__json_set_str(o, "socket", a->s->socket_path) < 0 ||
 	    abx__json_set_str(o, "version", abx_version()) < 0)
@@ -632,6 +657,7 @@ int agentboxd_run(const agentboxd_settings *s)
 	uv_run(&a->loop, UV_RUN_DEFAULT);
 	uv_loop_close(&a->loop);
 	abx__seal_free(a->seal);
+	agentboxd_tls_free(a->tls);
 	status = a->status;
 	abx__free(a);
 	return status;

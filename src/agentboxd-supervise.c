@@ -134,23 +134,36 @@ static bool podd_args(child *c, const agentboxd_settings *s,
 	return ok;
 }
 
+static const char *listen_option(const agentboxd_address *a)
+{
+	return a->tls ? "--tls-listen" : a->e2b_only ? "--e2b-listen" : "--listen";
+}
+
 static bool add_addresses(child *c, const agentboxd_settings *s)
 {
-	bool ok = true;
+	bool ok = true, plain = false;
 
-	/* The default address stays the child's own default, which it may do without. */
-	if (s->listen_count == 1 && s->listen[0].fallback)
-		return true;
-	if (s->listen_count == 0)
-		return add_pair(c, "--listen", "none");
 	for (size_t i = 0; ok && i < s->listen_count; i++) {
 		const agentboxd_address *a = &s->listen[i];
 
-		ok = add_arg(c, abx__strdup(a->e2b_only ? "--e2b-listen" : "--listen")) &&
+		plain = plain || !a->tls;
+		/* The default address stays the child's own default, which it may do
+		 * without. */
+		if (a->fallback)
+			continue;
+		ok = add_arg(c, abx__strdup(listen_option(a))) &&
 		     add_arg(c, abx__strf(strchr(a->ip, ':') ? "[%s]:%u" : "%s:%u", a->ip,
 					  a->port));
 	}
-	return ok;
+	return ok && !plain ? add_pair(c, "--listen", "none") : ok;
+}
+
+static bool add_tls(child *c, const agentboxd_settings *s)
+{
+	if (!add_pair(c, "--domain", s->domain))
+		return false;
+	return !s->tls_cert || (add_pair(c, "--tls-cert", s->tls_cert) &&
+				add_pair(c, "--tls-key", s->tls_key));
 }
 
 static bool agentboxd_args(child *c, const agentboxd_settings *s,
@@ -160,7 +173,8 @@ static bool agentboxd_args(child *c, const agentboxd_settings *s,
 		  add_pair(c, "--socket", s->socket_path) &&
 		  add_pair(c, "--podd-socket", s->podd_socket) &&
 		  add_pair(c, "--cluster-id", s->cluster_id) &&
-		  add_pair(c, "--engine", s->engine) && add_addresses(c, s);
+		  add_pair(c, "--engine", s->engine) && add_addresses(c, s) &&
+		  add_tls(c, s);
 
 	if (ok && geteuid() == 0)
 		ok = add_account(c, account);
@@ -292,6 +306,20 @@ static void reap(supervisor *sv)
 				on_child_end(sv, &sv->children[i], status);
 }
 
+/* Certificates are read again. Without TLS agentboxd does not listen for it. */
+static void reload(supervisor *sv)
+{
+	const agentboxd_settings *s = sv->s;
+	pid_t pid = sv->children[AGENTBOXD].pid;
+
+	for (size_t i = 0; i < s->listen_count && pid > 0; i++) {
+		if (s->listen[i].tls) {
+			kill(pid, SIGHUP);
+			return;
+		}
+	}
+}
+
 static void read_signals(supervisor *sv)
 {
 	struct signalfd_siginfo info;
@@ -299,6 +327,8 @@ static void read_signals(supervisor *sv)
 	while (read(sv->signals, &info, sizeof(info)) == sizeof(info)) {
 		if (info.ssi_signo == SIGCHLD)
 			reap(sv);
+		else if (info.ssi_signo == SIGHUP && sv->s->daemon)
+			reload(sv); /* there is no terminal that could hang up */
 		else
 			begin_stop(sv, 0);
 	}

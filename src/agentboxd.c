@@ -25,6 +25,18 @@ static const char usage[] =
 	"for the\n"
 	"                         Unix socket alone (default 127.0.0.1:8080)\n"
 	"  --e2b-listen IP:PORT   an address for the E2B API and the data plane alone\n"
+	"  --tls-listen IP:PORT   an address for all surfaces over TLS, HTTP/1.1 and "
+	"HTTP/2; may\n"
+	"                         be repeated\n"
+	"  --domain NAME          what names of sandboxes end in: PORT-ID.NAME, and "
+	"api.NAME for\n"
+	"                         the E2B API (default agentbox.localhost)\n"
+	"  --tls-cert FILE        the certificate with its chain, PEM; read again on "
+	"SIGHUP and\n"
+	"                         daily (default: one for NAME and *.NAME, signed by the "
+	"own CA\n"
+	"                         in DIR/tls/ca.crt)\n"
+	"  --tls-key FILE         its key, PEM\n"
 	"  --allow-remote         addresses off loopback are meant; a key is then "
 	"required there\n"
 	"                         for everything\n"
@@ -56,6 +68,10 @@ enum {
 	OPT_STATE_DIR = 256,
 	OPT_LISTEN,
 	OPT_E2B_LISTEN,
+	OPT_TLS_LISTEN,
+	OPT_DOMAIN,
+	OPT_TLS_CERT,
+	OPT_TLS_KEY,
 	OPT_ALLOW_REMOTE,
 	OPT_SOCKET,
 	OPT_ENGINE,
@@ -80,6 +96,10 @@ static const struct option options[] = {
 	{ "state-dir", required_argument, NULL, OPT_STATE_DIR },
 	{ "listen", required_argument, NULL, OPT_LISTEN },
 	{ "e2b-listen", required_argument, NULL, OPT_E2B_LISTEN },
+	{ "tls-listen", required_argument, NULL, OPT_TLS_LISTEN },
+	{ "domain", required_argument, NULL, OPT_DOMAIN },
+	{ "tls-cert", required_argument, NULL, OPT_TLS_CERT },
+	{ "tls-key", required_argument, NULL, OPT_TLS_KEY },
 	{ "allow-remote", no_argument, NULL, OPT_ALLOW_REMOTE },
 	{ "socket", required_argument, NULL, OPT_SOCKET },
 	{ "engine", required_argument, NULL, OPT_ENGINE },
@@ -134,7 +154,7 @@ static int parse_address(const char *text, agentboxd_address *ret, abx_error **r
 	return ABX_OK;
 }
 
-static int add_address(agentboxd_settings *s, const char *text, bool e2b_only,
+static int add_address(agentboxd_settings *s, const char *text, bool e2b_only, bool tls,
 		       abx_error **reterr)
 {
 	agentboxd_address *address = &s->listen[s->listen_count];
@@ -147,6 +167,7 @@ static int add_address(agentboxd_settings *s, const char *text, bool e2b_only,
 	if (r < 0)
 		return r;
 	address->e2b_only = e2b_only;
+	address->tls = tls;
 	s->listen_count++;
 	return ABX_OK;
 }
@@ -163,7 +184,9 @@ static int check_addresses(const agentboxd_settings *s, abx_error **reterr)
 		abx__error_set(reterr, ABX_EDENIED, "%s is not a loopback address", ip);
 		abx__error_hint(reterr, "with --allow-remote it is served, and a key is "
 					"required there for "
-					"everything; put TLS in front of it");
+					"everything; over plain HTTP (--listen) keys "
+					"travel unsealed, over TLS (--tls-listen) they "
+					"do not");
 		return ABX_EDENIED;
 	}
 	return ABX_OK;
@@ -195,9 +218,15 @@ static int take_where(agentboxd_settings *s, int opt, const char *value, bool *n
 			*none = true;
 			return ABX_OK;
 		}
-		return add_address(s, value, false, reterr);
+		return add_address(s, value, false, false, reterr);
 	case OPT_E2B_LISTEN:
-		return add_address(s, value, true, reterr);
+		return add_address(s, value, true, false, reterr);
+	case OPT_TLS_LISTEN:
+		return add_address(s, value, false, true, reterr);
+	case OPT_TLS_CERT:
+		return set_text(&s->tls_cert, value, reterr);
+	case OPT_TLS_KEY:
+		return set_text(&s->tls_key, value, reterr);
 	default:
 		return 1;
 	}
@@ -230,6 +259,9 @@ static int take_what(agentboxd_settings *s, int opt, const char *value,
 		break;
 	case OPT_CLUSTER_ID:
 		s->cluster_id = value;
+		break;
+	case OPT_DOMAIN:
+		s->domain = value;
 		break;
 	case OPT_ACCOUNT:
 		s->account = value;
@@ -300,6 +332,38 @@ static int make_absolute(char **path, abx_error **reterr)
 	return ABX_OK;
 }
 
+static bool has_plain(const agentboxd_settings *s)
+{
+	for (size_t i = 0; i < s->listen_count; i++) {
+		if (!s->listen[i].tls)
+			return true;
+	}
+	return false;
+}
+
+static bool has_tls(const agentboxd_settings *s)
+{
+	for (size_t i = 0; i < s->listen_count; i++) {
+		if (s->listen[i].tls)
+			return true;
+	}
+	return false;
+}
+
+static int check_tls(const agentboxd_settings *s, abx_error **reterr)
+{
+	if (!s->tls_cert != !s->tls_key)
+		return abx__error_set(reterr, ABX_EINVAL,
+				      "--tls-cert and --tls-key go together");
+	if (s->tls_cert && !has_tls(s))
+		return abx__error_set(reterr, ABX_EINVAL,
+				      "--tls-cert goes with --tls-listen");
+	if (s->domain[0] == '\0' || strchr(s->domain, '*') || strchr(s->domain, ':'))
+		return abx__error_set(reterr, ABX_EINVAL,
+				      "--domain \"%s\" is no host name", s->domain);
+	return ABX_OK;
+}
+
 static int fill_defaults(agentboxd_settings *s, bool none, abx_error **reterr)
 {
 	int r = s->state_dir ? ABX_OK : default_state_dir(s, reterr);
@@ -308,6 +372,10 @@ static int fill_defaults(agentboxd_settings *s, bool none, abx_error **reterr)
 		r = make_absolute(&s->state_dir, reterr);
 	if (r == ABX_OK)
 		r = make_absolute(&s->log_file, reterr);
+	if (r == ABX_OK)
+		r = make_absolute(&s->tls_cert, reterr);
+	if (r == ABX_OK)
+		r = make_absolute(&s->tls_key, reterr);
 	if (r < 0)
 		return r;
 	if (!s->socket_path)
@@ -318,11 +386,14 @@ static int fill_defaults(agentboxd_settings *s, bool none, abx_error **reterr)
 		s->log_file = abx__strf("%s/agentboxd.log", s->state_dir);
 	if (!s->socket_path || !s->podd_socket || (s->daemon && !s->log_file))
 		return abx__error_nomem(reterr);
-	if (s->listen_count == 0 && !none) {
-		r = add_address(s, "127.0.0.1:8080", false, reterr);
-		s->listen[0].fallback = true;
+	if (!has_plain(s) && !none) {
+		r = add_address(s, "127.0.0.1:8080", false, false, reterr);
+		if (r == ABX_OK)
+			s->listen[s->listen_count - 1].fallback = true;
 	}
-	return r < 0 ? r : check_addresses(s, reterr);
+	if (r == ABX_OK)
+		r = check_addresses(s, reterr);
+	return r < 0 ? r : check_tls(s, reterr);
 }
 
 /* 1: go on; 0: it is done; negative: an error. */
@@ -401,6 +472,7 @@ int main(int argc, char **argv)
 	ABX_CLEANUP(abx__error_freep) abx_error *err = NULL;
 	agentboxd_settings s = { .engine = "local",
 				 .cluster_id = "local",
+				 .domain = "agentbox.localhost",
 				 .ready_fd = -1 };
 	int r;
 

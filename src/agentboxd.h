@@ -16,6 +16,7 @@
 #include "base/log.h"
 #include "control/port-engine.h"
 #include "control/port-runtime.h"
+#include "io/tls.h"
 
 #define AGENTBOXD_LISTEN_MAX 16
 #define AGENTBOXD_PODD_ARGS_MAX 64
@@ -24,6 +25,7 @@ typedef struct agentboxd_address {
 	char ip[64];
 	unsigned short port;
 	bool e2b_only;
+	bool tls;
 	bool fallback; /* the default: may be taken by somebody else */
 } agentboxd_address;
 
@@ -35,6 +37,9 @@ typedef struct agentboxd_settings {
 	const char *cluster_id;
 	const char *engine; /* "local" or "fake" */
 	const char *account;
+	const char *domain; /* sandboxes are PORT-ID.DOMAIN */
+	char *tls_cert;     /* PEM; NULL: an own one */
+	char *tls_key;
 	const char *podd_program; /* NULL: beside this program */
 	agentboxd_address listen[AGENTBOXD_LISTEN_MAX];
 	size_t listen_count;
@@ -74,6 +79,17 @@ int agentboxd_stop(const agentboxd_settings *s);
    first process waits for "ready" and exits with 0, or with 1 when the child ended first.
  */
 int agentboxd_daemonize(agentboxd_settings *s, abx_error **reterr);
+
+/* The certificate of the TLS listeners. ABX_EIO, ABX_EINVAL as tls.h and tls-local.h have
+ * them. */
+typedef struct agentboxd_tls agentboxd_tls;
+int agentboxd_tls_new(uv_loop_t *loop, const agentboxd_settings *s, const abx__log *log,
+		      agentboxd_tls **ret, abx_error **reterr);
+abx__tls_context *agentboxd_tls_context(agentboxd_tls *tls);
+/* The file clients are to trust; NULL with a given certificate. */
+const char *agentboxd_tls_ca(const agentboxd_tls *tls);
+void agentboxd_tls_close(agentboxd_tls *tls); /* its handles; the loop must still turn */
+void agentboxd_tls_free(agentboxd_tls *tls);
 
 /* --engine fake: Pods in memory that nothing runs in, for developing clients. Lives as
  * long as the process. */
