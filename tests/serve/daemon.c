@@ -126,6 +126,36 @@ void daemon_begin(void)
 	daemon_start(NULL);
 }
 
+int run_to_end(char *out, size_t size, const char *const *args)
+{
+	const char *argv[32] = { program() };
+	int fds[2], status, n = 1;
+	size_t len = 0;
+	ssize_t got;
+	pid_t pid;
+
+	while (*args)
+		argv[n++] = *args++;
+	argv[n] = NULL;
+	cr_assert_eq(pipe(fds), 0);
+	pid = fork();
+	if (pid == 0) {
+		dup2(fds[1], 1);
+		dup2(fds[1], 2);
+		close(fds[0]);
+		close(fds[1]);
+		execv(argv[0], (char **)argv);
+		_exit(127);
+	}
+	close(fds[1]);
+	while (len + 1 < size && (got = read(fds[0], out + len, size - 1 - len)) > 0)
+		len += (size_t)got;
+	out[len] = '\0';
+	close(fds[0]);
+	cr_assert_eq(waitpid(pid, &status, 0), pid);
+	return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
+}
+
 void daemon_end(void)
 {
 	int status = 0;
@@ -151,21 +181,30 @@ void daemon_again(void)
 	run(argv);
 }
 
-void daemon_teardown(void)
+/* A folder with files alone in it. */
+static void remove_folder(const char *folder)
 {
 	char path[512];
 	struct dirent *e;
-	DIR *dir;
+	DIR *dir = opendir(folder);
 
-	daemon_end();
-	dir = opendir(d.dir);
 	while (dir && (e = readdir(dir))) {
-		snprintf(path, sizeof(path), "%s/%s", d.dir, e->d_name);
+		snprintf(path, sizeof(path), "%s/%s", folder, e->d_name);
 		unlink(path);
 	}
 	if (dir)
 		closedir(dir);
-	rmdir(d.dir);
+	rmdir(folder);
+}
+
+void daemon_teardown(void)
+{
+	char tls[80];
+
+	daemon_end();
+	snprintf(tls, sizeof(tls), "%s/tls", d.dir);
+	remove_folder(tls);
+	remove_folder(d.dir);
 }
 
 /* ---- the client ---- */

@@ -36,6 +36,10 @@ void daemon_end(void);
 void daemon_again(void); /* ends it and starts it on the same state */
 void daemon_teardown(void);
 
+/* Runs the program with these arguments (NULL at the end) to its end; the exit status,
+ * and what it wrote. */
+int run_to_end(char *out, size_t size, const char *const *args);
+
 /* One request with the agbx key. `body` NULL: none. */
 answer ask(const char *method, const char *path, const char *body);
 /* With these headers ("Name: value", NULL at the end) and no key. */

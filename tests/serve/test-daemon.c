@@ -16,46 +16,6 @@
 
 TestSuite(serve_daemon, .fini = daemon_teardown, .timeout = 120);
 
-static void program_path(char *out, size_t size)
-{
-	const char *top = getenv("top_builddir");
-
-	snprintf(out, size, "%s/src/agentboxd", top ? top : ".");
-}
-
-/* Runs it to its end; the exit status, and what it wrote to standard error. */
-static int run_to_end(char *out, size_t size, const char *const *args)
-{
-	char path[512];
-	const char *argv[32] = { path };
-	int fds[2], status, n = 1;
-	size_t len = 0;
-	ssize_t got;
-	pid_t pid;
-
-	program_path(path, sizeof(path));
-	while (*args)
-		argv[n++] = *args++;
-	argv[n] = NULL;
-	cr_assert_eq(pipe(fds), 0);
-	pid = fork();
-	if (pid == 0) {
-		dup2(fds[1], 1);
-		dup2(fds[1], 2);
-		close(fds[0]);
-		close(fds[1]);
-		execv(path, (char **)argv);
-		_exit(127);
-	}
-	close(fds[1]);
-	while (len + 1 < size && (got = read(fds[0], out + len, size - 1 - len)) > 0)
-		len += (size_t)got;
-	out[len] = '\0';
-	close(fds[0]);
-	cr_assert_eq(waitpid(pid, &status, 0), pid);
-	return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
-}
-
 Test(serve_daemon, files_are_its_owners_alone)
 {
 	static const char *const names[] = { "keys.json", "server.key", "agentboxd.json",
