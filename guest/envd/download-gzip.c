@@ -12,8 +12,8 @@
 #include "envd/gzip.h"
 
 #define READ_BYTES ((size_t)64 << 10)
-#define SEND_BYTES ((size_t)32 << 10) /* less is not worth a send */
-#define MAX_READS 16                  /* of one turn on the worker */
+#define SEND_BYTES ((size_t)256 << 10) /* less is not worth the way to the loop */
+#define MAX_READS 64                   /* of one turn on the worker */
 
 /* Lives until the exchange is over, nothing is being sent and no worker is at it. */
 struct packing {

@@ -99,22 +99,24 @@ bool abx__encoding_takes_identity(const char *accept_encoding)
 enum abx__encoding abx__encoding_to_send(const char *accept_encoding)
 {
 	const char *p = accept_encoding;
-	bool identity = abx__encoding_takes_identity(p);
+	bool identity = abx__encoding_takes_identity(p), has_others = false;
 	enum abx__encoding best = identity ? ABX__ENCODING_IDENTITY : ABX__ENCODING_NONE;
 	unsigned best_weight = 0;
 	struct item item;
 
 	while (p && *p) {
+		enum abx__encoding this = ABX__ENCODING_IDENTITY;
+
 		p = read_item(p, &item);
-		if (item.weight <= best_weight)
-			continue;
 		if (is_named(&item, "gzip") || (is_named(&item, "*") && !identity))
-			best = ABX__ENCODING_GZIP;
-		else if (is_named(&item, "identity") || is_named(&item, "*"))
-			best = ABX__ENCODING_IDENTITY;
-		else
+			this = ABX__ENCODING_GZIP;
+		else if (!is_named(&item, "identity") && !is_named(&item, "*"))
+			this = ABX__ENCODING_NONE;
+		has_others |= this == ABX__ENCODING_NONE && item.len && item.weight;
+		if (this == ABX__ENCODING_NONE || item.weight <= best_weight)
 			continue;
+		best = this;
 		best_weight = item.weight;
 	}
-	return best;
+	return identity && has_others ? ABX__ENCODING_IDENTITY : best;
 }

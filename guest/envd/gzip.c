@@ -218,6 +218,8 @@ int abx__gzip_feed(abx__gzip *gzip, const char *data, size_t len, bool last,
 	r = drain(gzip, last ? Z_FINISH : Z_NO_FLUSH, -1, out);
 	if (r < 0 || last || gzip->is_probed || z->total_in < PROBE_BYTES)
 		return r;
+	/* What zlib still holds back would look like a gain. */
 	gzip->is_probed = true;
-	return is_poor(z) ? drain(gzip, 0, Z_NO_COMPRESSION, out) : ABX_OK;
+	r = drain(gzip, Z_SYNC_FLUSH, -1, out);
+	return r < 0 || !is_poor(z) ? r : drain(gzip, 0, Z_NO_COMPRESSION, out);
 }

@@ -205,8 +205,8 @@ Test(envd_ranges, gzip_first_in_rank_is_sent_packed)
 	ABX_CLEANUP(abx__freep) char *weak = abx__strf("W/%s", etag);
 	ABX_CLEANUP(abx__freep)
 	char *again = abx__strf("Accept-Encoding: gzip\r\nIf-None-Match: %s\r\n", weak);
-	envd_answer answer = envd_ask(&child, "GET", FILE_F,
-				      "Accept-Encoding: gzip, deflate\r\n", NULL);
+	envd_answer answer =
+		envd_ask(&child, "GET", FILE_F, "Accept-Encoding: gzip\r\n", NULL);
 
 	cr_assert(answer.status == 200 && answer.is_whole);
 	cr_assert(envd_answer_has(&answer, "Content-Encoding", "gzip"));
@@ -219,6 +219,9 @@ Test(envd_ranges, gzip_first_in_rank_is_sent_packed)
 	envd_answer_done(&answer);
 	envd_expect(&child, "GET", FILE_F, again, NULL, 304, "");
 	envd_expect(&child, "GET", FILE_F, "Accept-Encoding: identity, gzip\r\n", NULL,
+		    200, TEXT);
+	/* What every SDK says of itself is no wish. */
+	envd_expect(&child, "GET", FILE_F, "Accept-Encoding: gzip, deflate\r\n", NULL,
 		    200, TEXT);
 	envd_expect(&child, "GET", FILE_F, "Accept-Encoding: *\r\n", NULL, 200, TEXT);
 	envd_expect(&child, "GET", FILE_F, "Accept-Encoding: gzip;q=0\r\n", NULL, 200,
