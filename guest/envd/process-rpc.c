@@ -155,6 +155,21 @@ static void handle_list(abx__rpc *rpc)
 
 /* ---- SendSignal, Update, CloseStdin ---- */
 
+static void on_killed(void *userdata)
+{
+	Process__SendSignalResponse msg = PROCESS__SEND_SIGNAL_RESPONSE__INIT;
+
+	abx__rpc_reply(userdata, &msg.base);
+	abx__rpc_unref(userdata);
+}
+
+/* Whoever kills a process expects it to be gone when the call returns. */
+static void reply_when_gone(abx__rpc *rpc, abx__process *process)
+{
+	if (abx__process_wait_exit(process, on_killed, abx__rpc_ref(rpc)) < 0)
+		on_killed(rpc);
+}
+
 static void handle_send_signal(abx__rpc *rpc)
 {
 	const Process__SendSignalRequest *request = (Process__SendSignalRequest *)rpc->in;
@@ -172,6 +187,8 @@ static void handle_send_signal(abx__rpc *rpc)
 					       (int)request->signal)) < 0)
 		abx__rpc_fail(rpc, ABX__CONNECT_INTERNAL, "error sending signal: %s",
 			      strerror(-r));
+	else if (request->signal == PROCESS__SIGNAL__SIGNAL_SIGKILL)
+		reply_when_gone(rpc, process);
 	else
 		abx__rpc_reply(rpc, &msg.base);
 }

@@ -36,16 +36,34 @@ static void snapshot_done(struct snapshot *snapshot)
 	abx__free(snapshot->items);
 }
 
+static bool read_number(const char **at, int *ret)
+{
+	char *end;
+	long value;
+
+	errno = 0;
+	value = strtol(*at, &end, 10);
+	if (end == *at || errno || value < INT32_MIN || value > INT32_MAX)
+		return false;
+	*at = end;
+	*ret = (int)value;
+	return true;
+}
+
 /* "PID (COMM) STATE PPID PGRP SESSION ...": COMM may hold anything, so its end is the
  * last parenthesis. */
 bool abx__process_stat_parse(const char *line, abx__process_stat *ret)
 {
-	const char *end = strrchr(line, ')');
+	const char *at = line, *end = strrchr(line, ')');
 	int pid, parent, group, session;
 	char state;
 
-	if (!end || sscanf(line, "%d (", &pid) != 1 ||
-	    sscanf(end + 1, " %c %d %d %d", &state, &parent, &group, &session) != 4)
+	if (!end || !read_number(&at, &pid) || end[1] != ' ' || !end[2])
+		return false;
+	state = end[2];
+	at = end + 3;
+	if (!read_number(&at, &parent) || !read_number(&at, &group) ||
+	    !read_number(&at, &session))
 		return false;
 	*ret = (abx__process_stat){ .pid = pid,
 				    .parent = parent,

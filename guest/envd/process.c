@@ -137,6 +137,38 @@ void abx__process_close_handle(abx__process *process, uv_handle_t *handle)
 	uv_close(handle, on_handle_closed);
 }
 
+static void finish_waits(abx__process *process)
+{
+	abx__exit_wait *wait, *next = process->exit_waits;
+
+	process->exit_waits = NULL;
+	while ((wait = next)) {
+		next = wait->next;
+		wait->done(wait->userdata);
+		abx__free(wait);
+	}
+}
+
+static void on_wait_over(uv_timer_t *timer)
+{
+	finish_waits(timer->data);
+}
+
+int abx__process_wait_exit(abx__process *process, void (*done)(void *userdata),
+			   void *userdata)
+{
+	abx__exit_wait *wait = abx__calloc(1, sizeof(*wait));
+
+	if (!wait)
+		return ABX_ENOMEM;
+	wait->done = done;
+	wait->userdata = userdata;
+	wait->next = process->exit_waits;
+	process->exit_waits = wait;
+	uv_timer_start(&process->grace, on_wait_over, ABX__PROCESS_KILL_WAIT_MS, 0);
+	return ABX_OK;
+}
+
 static void end_process(abx__process *process)
 {
 	abx__processes *table = &process->envd->processes;
@@ -192,6 +224,8 @@ static void on_exit_status(abx__process *process, int wait_status)
 	process->wait_status = wait_status;
 	process->exited_ms = uv_now(process->envd->loop);
 	uv_timer_stop(&process->deadline);
+	uv_timer_stop(&process->grace);
+	finish_waits(process);
 	abx__input_abort(&process->in);
 	abx__process_check_end(process);
 }
@@ -325,6 +359,7 @@ static void close_process(abx__process *process)
 {
 	while (process->subscribers)
 		abx__subscribers_end(process);
+	finish_waits(process);
 	process->is_ended = true;
 	for (int i = 0; i < 2; i++)
 		if (process->out[i].is_open) {

@@ -33,6 +33,15 @@ struct Process__ProcessEvent__EndEvent;
 #define ABX__PROCESS_RETAIN_MS 30000
 #define ABX__PROCESS_RETAIN_MAX 4096
 
+#define ABX__PROCESS_KILL_WAIT_MS 1000
+
+/* Somebody who waits for a killed process to be gone. */
+typedef struct abx__exit_wait {
+	struct abx__exit_wait *next;
+	void (*done)(void *userdata);
+	void *userdata;
+} abx__exit_wait;
+
 typedef struct abx__process {
 	UT_hash_handle hh; /* by pid */
 	struct abx__envd *envd;
@@ -43,8 +52,9 @@ typedef struct abx__process {
 	abx__output out[2]; /* stdout, stderr; with a terminal its master, nothing */
 	abx__input in;
 	abx__subscriber *subscribers;
+	abx__exit_wait *exit_waits;
 	uv_timer_t deadline;
-	uv_timer_t grace;
+	uv_timer_t grace; /* before the exit: how long it is waited for */
 	uv_timer_t stall; /* runs while a subscriber is stalled */
 	bool is_overdue;  /* killed by its time limit */
 	bool has_exited;
@@ -94,6 +104,10 @@ abx__processes_find_ended(abx__processes *table,
 /* Kills the tree with SIGKILL when the time is over; the one who started it gets what was
  * written until then and `deadline_exceeded`. */
 void abx__process_set_deadline(abx__process *process, uint64_t timeout_ms);
+/* After a SIGKILL: `done` runs once, later, when the process is reaped, or after 1 s when
+ * it cannot be. ABX_ENOMEM. */
+int abx__process_wait_exit(abx__process *process, void (*done)(void *userdata),
+			   void *userdata);
 /* Called by output.c when something changed that the end may wait for. */
 void abx__process_check_end(abx__process *process);
 /* Every embedded handle closes through here; the last one frees the process. */

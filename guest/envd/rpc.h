@@ -53,7 +53,7 @@ struct abx__rpc {
 	uint64_t sent_ms;  /* when a stream last sent something */
 	uv_timer_t *timer; /* made when a call has to wait */
 	abx__connect_parser parser;
-	bool has_input; /* the one message of a server stream came */
+	bool has_input;                    /* the one message of a server stream came */
 	const ProtobufCMessage *keepalive; /* of this stream; NULL: none */
 	/* Runs once, when the exchange is over (answered or not); may be NULL. */
 	void (*on_gone)(abx__rpc *rpc);

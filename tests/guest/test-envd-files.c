@@ -391,9 +391,3 @@ Test(envd_files, removal_is_deep_and_stays_inside)
 	expect_call("Remove", "{\"path\":\"@/outside/keep\"}", 200, "{}");
 	expect_gone("outside/keep");
 }
-
-Test(envd_files, watching_is_refused_by_name)
-{
-	expect_call("CreateWatcher", "{\"path\":\"@\"}", 501, "watching");
-	expect_call("GetWatcherEvents", "{\"watcherId\":\"w\"}", 501, "watching");
-}

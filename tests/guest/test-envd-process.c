@@ -346,25 +346,26 @@ Test(envd_process, connect_joins_and_all_subscribers_hear_the_end)
 Test(envd_process, stdin_is_written_and_closed)
 {
 	ABX_CLEANUP(abx__freep) char *json = sh_json("cat; echo end", "", "");
-	int fd = envd_child_open_stream(&child, "/process.Process/Start", NULL, json);
-	uint32_t pid = read_pid(fd);
-	ABX_CLEANUP(abx__freep)
-	char *select = abx__strf("{\"process\":{\"pid\":%u}}", pid);
-	ABX_CLEANUP(abx__freep)
-	char *input = abx__strf(
-		"{\"process\":{\"pid\":%u},\"input\":{\"stdin\":\"aGV5Cg==\"}}", pid);
-	ABX_CLEANUP(abx__freep)
-	char *pty = abx__strf(
-		"{\"process\":{\"pid\":%u},\"input\":{\"pty\":\"aGV5Cg==\"}}", pid);
-	ABX_CLEANUP_BUF abx__buf rest = ABX__BUF_INIT;
+	ABX_CLEANUP(abx__freep) char *select = NULL;
+	ABX_CLEANUP(abx__freep) char *input = NULL;
+	ABX_CLEANUP(abx__freep) char *pty = NULL;
+	envd_stream stream;
 
+	envd_stream_open(&stream, &child, "/process.Process/Start", NULL, json);
+	envd_stream_until(&stream, "\"pid\":");
+	select = abx__strf("{\"process\":{\"pid\":%u}}", stream.run.pid);
+	input = abx__strf("{\"process\":{\"pid\":%u},\"input\":{\"stdin\":\"aGV5Cg==\"}}",
+			  stream.run.pid);
+	pty = abx__strf("{\"process\":{\"pid\":%u},\"input\":{\"pty\":\"aGV5Cg==\"}}",
+			stream.run.pid);
 	expect_call("/process.Process/SendInput", input, 200, "{}");
 	expect_call("/process.Process/SendInput", pty, 500, "no tty");
 	expect_call("/process.Process/SendInput", select, 501, "input is missing");
 	expect_call("/process.Process/Update", select, 200, "{}");
 	expect_call("/process.Process/CloseStdin", select, 200, "{}");
-	read_rest(fd, &rest);
-	cr_assert(contains(&rest, "aGV5Cg==") && contains(&rest, "ZW5kCg=="));
+	envd_stream_to_end(&stream);
+	cr_assert_str_eq(abx__buf_str(&stream.run.out), "hey\nend\n");
+	envd_stream_close(&stream);
 	expect_call("/process.Process/SendInput", input, 404, "not found");
 }
 

@@ -161,6 +161,22 @@ Test(envd_tree, what_follows_a_killed_command_does_not_run)
 	}
 }
 
+Test(envd_tree, a_killed_process_is_gone_when_the_call_returns)
+{
+	for (int i = 0; i < 20; i++) {
+		envd_stream stream;
+		int pid;
+
+		start_sh(&stream, NULL,
+			 "head -c 50000000 /dev/zero >/dev/null; sleep 300");
+		pid = (int)stream.run.pid;
+		signal_process(stream.run.pid, "SIGNAL_SIGKILL");
+		cr_assert(kill(pid, 0) < 0, "it is still there");
+		envd_stream_to_end(&stream);
+		envd_stream_close(&stream);
+	}
+}
+
 Test(envd_tree, a_server_in_the_background_survives_its_command)
 {
 	envd_stream stream;
