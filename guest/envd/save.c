@@ -146,6 +146,35 @@ int abx__save_write(abx__save *save, const void *data, size_t len, abx_error **r
 	return ABX_OK;
 }
 
+/* For a target the kernel does not move bytes to: some devices, some file systems. */
+static int write_from_tube(abx__save *save, abx__tube *tube, abx_error **reterr)
+{
+	ABX_CLEANUP(abx__freep) char *piece = abx__malloc(ABX__TUBE_PIECE);
+	int r = piece ? ABX_OK : abx__error_nomem(reterr);
+
+	while (r == ABX_OK && tube->held > 0) {
+		size_t n = abx__tube_take(tube, piece, ABX__TUBE_PIECE);
+
+		r = n > 0 ? abx__save_write(save, piece, n, reterr)
+			  : fail(save, "writing", EIO, reterr);
+	}
+	return r;
+}
+
+int abx__save_pour(abx__save *save, abx__tube *tube, abx_error **reterr)
+{
+	while (tube->held > 0) {
+		ssize_t n = abx__tube_pour(tube, save->fd);
+
+		if (abx__tube_is_refused(n) || n == -EAGAIN)
+			return write_from_tube(save, tube, reterr);
+		if (n < 0)
+			return fail(save, "writing", (int)-n, reterr);
+		save->written += (uint64_t)n;
+	}
+	return ABX_OK;
+}
+
 /* ---- commit ---- */
 
 /* `is_new`: the file has none yet. */

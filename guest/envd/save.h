@@ -19,6 +19,7 @@
 
 #include "base/error.h"
 #include "base/map.h"
+#include "io/tube.h"
 
 /* How the name of a file in writing begins, where it has to have one. */
 #define ABX__SAVE_TEMP_PREFIX ".agentbox-upload-"
@@ -47,6 +48,8 @@ typedef struct abx__save {
 int abx__save_open(abx__save *save, const char *path, uid_t uid, gid_t gid,
 		   abx_error **reterr);
 int abx__save_write(abx__save *save, const void *data, size_t len, abx_error **reterr);
+/* All that the tube holds. */
+int abx__save_pour(abx__save *save, abx__tube *tube, abx_error **reterr);
 int abx__save_commit(abx__save *save, abx_error **reterr);
 /* Without a commit before it: the content is dropped. */
 void abx__save_done(abx__save *save);

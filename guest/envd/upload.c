@@ -185,6 +185,24 @@ static int feed_plain(void *userdata, const char *data, size_t len)
 	return fail(upload, 500);
 }
 
+bool abx__upload_pours(const abx__upload *upload)
+{
+	return !upload->is_multipart && !upload->gunzip;
+}
+
+void abx__upload_pour(abx__upload *upload, abx__tube *tube)
+{
+	int r;
+
+	if (upload->status)
+		return;
+	if (!upload->is_saving && begin_file(upload, abx_take(upload->path)) < 0)
+		return;
+	r = abx__save_pour(&upload->save, tube, &upload->err);
+	if (r < 0)
+		fail_save(upload, r);
+}
+
 static void finish_plain(abx__upload *upload)
 {
 	if (!upload->is_multipart) {
