@@ -1,7 +1,7 @@
 /*
  * download.c - a file onto the connection. Two buffers take turns: one is being sent
  * while the other is read. What the page cache has is read at once (RWF_NOWAIT); the disk
- * is waited for on a worker.
+ * is waited for on a worker. One long part goes by tube instead (download-tube.c).
  */
 #include "envd/download.h"
 
@@ -244,15 +244,15 @@ static int64_t count_bytes(const abx__segment *segments, size_t count)
 	return total;
 }
 
-void abx__download_start(abx__http_req *req, int status, int fd, abx__segment *segments,
-			 size_t count)
+void abx__download_by_pieces(abx__http_req *req, int fd, abx__segment *segments,
+			     size_t count)
 {
 	struct download *d = abx__calloc(1, sizeof(*d));
 
 	if (!d) {
 		abx__segments_free(segments, count);
 		close(fd);
-		abx__answer_error(req, 500, "out of memory");
+		abx__http_res_abort(req);
 		return;
 	}
 	d->req = req;
@@ -261,10 +261,21 @@ void abx__download_start(abx__http_req *req, int status, int fd, abx__segment *s
 	d->count = count;
 	d->work.data = d;
 	abx__http_req_on_closed(req, on_closed, d);
-	if (abx__http_res_begin(req, status, count_bytes(segments, count)) < 0) {
-		give_up(d);
-		return;
-	}
 	advance(d);
 	pump(d);
+}
+
+void abx__download_start(abx__http_req *req, int status, int fd, abx__segment *segments,
+			 size_t count)
+{
+	int r = abx__http_res_begin(req, status, count_bytes(segments, count));
+
+	if (r < 0) {
+		abx__segments_free(segments, count);
+		close(fd);
+		abx__answer_error(req, 500, "out of memory");
+		return;
+	}
+	if (count != 1 || !abx__download_by_tube(req, fd, segments))
+		abx__download_by_pieces(req, fd, segments, count);
 }

@@ -5,6 +5,7 @@
 #ifndef ABX_ENVD_DOWNLOAD_H
 #define ABX_ENVD_DOWNLOAD_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -24,6 +25,12 @@ void abx__download_start(abx__http_req *req, int status, int fd, abx__segment *s
 			 size_t count);
 /* The whole file packed with gzip, status 200; sets Content-Encoding. */
 void abx__download_start_gzip(abx__http_req *req, int fd);
+
+/* Between the files of it; the answer has begun, and both take over what they are given.
+   False: not this answer, nothing was taken over. */
+bool abx__download_by_tube(abx__http_req *req, int fd, abx__segment *segment);
+void abx__download_by_pieces(abx__http_req *req, int fd, abx__segment *segments,
+			     size_t count);
 void abx__segments_free(abx__segment *segments, size_t count);
 
 #endif
