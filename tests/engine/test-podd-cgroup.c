@@ -208,6 +208,19 @@ Test(podd_cgroup, v2_freezes_and_sees_when_it_is_done, .fini = fini)
 	cr_assert_str_eq(get("agentbox-abcd/t_a/cgroup.freeze"), "0");
 }
 
+/* A process would be moved with every processor waited for, a thread is not. */
+Test(podd_cgroup, v1_enters_as_a_thread, .fini = fini)
+{
+	open_v2("cpu memory pids");
+	podd.cgroups.v2 = false;
+	put("agentbox-abcd/t_a/tasks", "");
+	put("agentbox-abcd/t_a/cgroup.procs", "");
+	cr_assert_eq(abx__cgroup_open(&podd, "t_a"), -1);
+	cr_assert_eq(abx__cgroup_enter(&podd, "t_a"), 0);
+	cr_assert_str_eq(get("agentbox-abcd/t_a/tasks"), "0");
+	cr_assert_str_eq(get("agentbox-abcd/t_a/cgroup.procs"), "");
+}
+
 Test(podd_cgroup, v1_hierarchies_are_found_by_their_controllers)
 {
 	char text[] =

@@ -6,14 +6,18 @@
 #include <criterion/criterion.h>
 #include <dirent.h>
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <netinet/in.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -968,6 +972,50 @@ PODD_TEST(what_a_killed_podd_left_half_done_is_collected_at_the_start)
 	/* The Pod that ran runs on. */
 	cr_assert_str_eq(podd_peer_settle(&p, "a", 1), "running");
 	cr_assert_eq(podd_peer_init_pid(&p, "a"), pid);
+	podd_peer_delete(&p, "a");
+	podd_peer_wait_clean(&p);
+}
+
+/* This test's process sees cgroup v2 alone, and so does its podd. */
+static void init_v2(void)
+{
+	const char *root = "/sys/fs/cgroup";
+	struct statfs at;
+
+	if (podd_fixture_missing())
+		cr_skip_test("%s", podd_fixture_missing());
+	if (statfs(root, &at) < 0)
+		cr_skip_test("needs %s", root);
+	if (at.f_type != CGROUP2_SUPER_MAGIC &&
+	    (unshare(CLONE_NEWNS) < 0 ||
+	     mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 ||
+	     umount2(root, MNT_DETACH) < 0 ||
+	     mount("cgroup2", root, "cgroup2", 0, NULL) < 0))
+		cr_skip_test("needs cgroup v2");
+	init();
+}
+
+Test(podd, starters_are_born_in_their_group_where_cgroups_are_v2, .init = init_v2,
+     .fini = fini, .timeout = 180)
+{
+	char path[64], want[80], text[4096] = "";
+	FILE *f;
+	int first;
+
+	podd_peer_create(&p, "a", "runtime:", SLEEP, "");
+	cr_assert_str_eq(podd_peer_settle(&p, "a", 1), "running");
+	first = podd_peer_init_pid(&p, "a");
+	for (uint64_t generation = 2; generation < 5; generation++) {
+		cr_assert_eq(podd_peer_swap(&p, "a", "host:", generation, true), ABX_OK);
+		cr_assert_str_eq(podd_peer_settle(&p, "a", generation), "running");
+	}
+	cr_assert_neq(podd_peer_init_pid(&p, "a"), first);
+	snprintf(path, sizeof(path), "/proc/%d/cgroup", podd_peer_init_pid(&p, "a"));
+	snprintf(want, sizeof(want), "0::/agentbox-%s/t_a\n", p.podd.tag);
+	f = fopen(path, "r");
+	cr_assert(f && fread(text, 1, sizeof(text) - 1, f) > 0);
+	fclose(f);
+	cr_assert(strstr(text, want), "%s", text);
 	podd_peer_delete(&p, "a");
 	podd_peer_wait_clean(&p);
 }

@@ -316,10 +316,21 @@ int abx__cgroup_make(struct podd *podd, const char *key, const abx__spec_contain
 	return ABX_OK;
 }
 
+int abx__cgroup_open(struct podd *podd, const char *key)
+{
+	char path[PATH_MAX];
+
+	if (!podd->cgroups.v2 || !podd->cgroups.count ||
+	    group_path(podd, 0, key, path) < 0)
+		return -1;
+	return open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+}
+
 /*
  * v1: `tasks` moves the one thread that asks, which the kernel does at once; moving a
  * process (`cgroup.procs`) first waits for every processor, milliseconds that a claim
- * waits for. Callers have one thread.
+ * waits for. Callers have one thread. On v2 they are forked into their group instead,
+ * see abx__cgroup_open(), unless the kernel is too old.
  */
 int abx__cgroup_enter(struct podd *podd, const char *key)
 {

@@ -4,8 +4,10 @@
  */
 #include "engine/podd/podd.h"
 
+#include <linux/sched.h>
 #include <signal.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -49,21 +51,43 @@ bool abx__child_orphan(struct podd *podd, pid_t pid, int *ret_status)
 	return false;
 }
 
+/* In the child; what podd did not finish it must not leave running. */
+static void settle(pid_t parent)
+{
+	signal(SIGCHLD, SIG_DFL);
+	signal(SIGTERM, SIG_DFL);
+	signal(SIGINT, SIG_DFL);
+	signal(SIGPIPE, SIG_DFL);
+	/* The flag does not pass to a container's init. */
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (getppid() != parent)
+		_exit(1);
+}
+
 pid_t abx__child_fork(void)
 {
 	pid_t parent = getpid();
 	pid_t pid = fork();
 
-	if (pid != 0)
-		return pid;
-	signal(SIGCHLD, SIG_DFL);
-	signal(SIGTERM, SIG_DFL);
-	signal(SIGINT, SIG_DFL);
-	signal(SIGPIPE, SIG_DFL);
-	/* What podd did not finish it must not leave running. The flag does not pass to a
-	 * container's init. */
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	if (getppid() != parent)
-		_exit(1);
-	return 0;
+	if (pid == 0)
+		settle(parent);
+	return pid;
+}
+
+pid_t abx__child_fork_into(int cgroup_fd, bool *ret_inside)
+{
+	struct clone_args args = { .flags = CLONE_INTO_CGROUP,
+				   .exit_signal = SIGCHLD,
+				   .cgroup = (uint64_t)cgroup_fd };
+	pid_t parent = getpid(), pid = -1;
+
+	/* One thread: nothing that fork(3) would see to. */
+	if (cgroup_fd >= 0)
+		pid = (pid_t)syscall(SYS_clone3, &args, sizeof(args));
+	*ret_inside = pid >= 0;
+	if (pid < 0)
+		return abx__child_fork();
+	if (pid == 0)
+		settle(parent);
+	return pid;
 }

@@ -271,7 +271,8 @@ static void start_clock(struct container *c)
 	uv_timer_start(&c->timer, on_start_deadline, START_DEADLINE_MS, 0);
 }
 
-static _Noreturn void starter_main(struct container *c, int gate, int crun_fd)
+static _Noreturn void starter_main(struct container *c, int gate, int crun_fd,
+				   bool in_cgroup)
 {
 	struct pod *pod = c->pod;
 	struct podd *podd = pod->podd;
@@ -289,6 +290,7 @@ static _Noreturn void starter_main(struct container *c, int gate, int crun_fd)
 		.id_base = pod->userns_fd >= 0 ? abx__net_id_base(podd, pod->n) : 0,
 		.address = podd->net.enabled ? podd->net.base + pod->n * 2 + 1 : 0,
 		.gate = gate,
+		.in_cgroup = in_cgroup,
 		.kept = strcmp(c->dir, pod->kept) == 0,
 		.crun = podd->options.crun,
 		.crun_fd = crun_fd,
@@ -312,7 +314,8 @@ int abx__container_start(struct pod *pod, const abx__spec_container *spec,
 	struct container *c = container_new(pod, spec, image, image_name);
 	int gate[2] = { -1, -1 };
 	char path[256];
-	int crun_fd;
+	int crun_fd, cgroup_fd;
+	bool in_cgroup;
 	pid_t pid;
 
 	if (!c)
@@ -337,12 +340,15 @@ int abx__container_start(struct pod *pod, const abx__spec_container *spec,
 					pod->name);
 	}
 	crun_fd = abx__crun_sealed(podd);
-	pid = abx__child_fork();
+	cgroup_fd = abx__cgroup_open(podd, pod->key);
+	pid = abx__child_fork_into(cgroup_fd, &in_cgroup);
 	if (pid == 0) {
 		if (gate[1] >= 0)
 			close(gate[1]);
-		starter_main(c, gate[0], crun_fd);
+		starter_main(c, gate[0], crun_fd, in_cgroup);
 	}
+	if (cgroup_fd >= 0)
+		close(cgroup_fd);
 	if (gate[0] >= 0)
 		close(gate[0]);
 	c->gate = gate[1];

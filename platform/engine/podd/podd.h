@@ -46,6 +46,9 @@ void abx__child_forget(struct podd *podd, struct child *child);
 /* fork(2) with signals and the parent's death handled: in the child 0 is returned, and it
  * dies with podd. */
 pid_t abx__child_fork(void);
+/* The same, and in this cgroup (v2) from the start; -1: none. Where the kernel does not
+ * do that it is a plain fork, and *ret_inside false on both sides. */
+pid_t abx__child_fork_into(int cgroup_fd, bool *ret_inside);
 
 /* ---- images (image*.c) ---- */
 
@@ -97,6 +100,8 @@ void abx__cgroups_close(struct podd *podd);
 int abx__cgroup_make(struct podd *podd, const char *key, const abx__spec_container *c,
 		     abx_error **reterr);
 int abx__cgroup_enter(struct podd *podd, const char *key); /* the calling process */
+/* For abx__child_fork_into(); -1 on v1. */
+int abx__cgroup_open(struct podd *podd, const char *key);
 /* The kernel's own pace: see abx__cgroup_is_frozen(). */
 void abx__cgroup_freeze(struct podd *podd, const char *key, bool frozen);
 bool abx__cgroup_is_frozen(struct podd *podd, const char *key);
@@ -185,6 +190,7 @@ struct start_plan {
 	uint32_t id_base; /* 0 when privileged */
 	uint32_t address; /* host order; 0: loopback only */
 	int gate;         /* read end, -1: open */
+	bool in_cgroup;   /* from the start */
 	bool kept; /* `dir` is an earlier container's: its files are as it left them */
 	const char *crun;
 	int crun_fd; /* the same, sealed; -1: none */

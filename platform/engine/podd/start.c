@@ -422,7 +422,8 @@ int abx__start_run(const struct start_plan *plan)
 	r = build(plan, &state, &err);
 	if (r == ABX_OK && wait_gate(plan->gate) < 0)
 		return ABX_ECANCELED;
-	if (r == ABX_OK && abx__cgroup_enter(plan->podd, plan->pod_key) < 0)
+	if (r == ABX_OK && !plan->in_cgroup &&
+	    abx__cgroup_enter(plan->podd, plan->pod_key) < 0)
 		r = abx__error_errno(&err, ABX_EIO, errno, "cgroup");
 	if (r == ABX_OK)
 		r = set_descriptors(state, plan->pod_key, &err);
