@@ -5,10 +5,12 @@
 
 #include <assert.h>
 #include <string.h>
+#include <strings.h>
 
 #include <agentbox/error.h>
 
 #include "base/str.h"
+#include "io/http-head.h"
 
 #define SIZE_LINE_MAX 4096
 #define TRAILERS_MAX (16 * 1024)
@@ -78,12 +80,22 @@ static int expect(abx__http_body *body, char c, char wanted, enum state next)
 	return ABX_OK;
 }
 
+static int keep_trailer(abx__http_body *body, char c)
+{
+	return body->trailers ? abx__buf_addc(body->trailers, c) : ABX_OK;
+}
+
 /* One byte of what is not payload. */
 static int frame_byte(abx__http_body *body, char c)
 {
-	int r;
+	int r = ABX_OK;
 
 	body->overhead++;
+	if (body->state == TRAILER || body->state == TRAILER_LF ||
+	    (body->state == TRAILER_START && c != '\r'))
+		r = keep_trailer(body, c);
+	if (r < 0)
+		return r;
 	switch ((enum state)body->state) {
 	case SIZE:
 		return body->overhead > SIZE_LINE_MAX ? ABX_EPROTO : size_byte(body, c);
@@ -152,8 +164,10 @@ ssize_t abx__http_body_next(abx__http_body *body, const char *data, size_t len,
 				body->state = DATA_CR;
 			return (ssize_t)(used + *ret_len);
 		}
-		if (frame_byte(body, data[used]) < 0)
-			return ABX_EPROTO;
+		int r = frame_byte(body, data[used]);
+
+		if (r < 0)
+			return r;
 		used++;
 	}
 	return (ssize_t)used;
@@ -164,4 +178,104 @@ void abx__http_body_skip(abx__http_body *body, uint64_t len)
 	assert(body->framing == ABX__HTTP_LENGTH && len <= body->left);
 	body->left -= len;
 	body->done = body->left == 0;
+}
+
+/* ---- trailer fields ---- */
+
+static bool may_trail(const char *name, size_t len)
+{
+	static const char *const never[] = {
+		"authorization",    "cache-control",
+		"connection",       "content-encoding",
+		"content-length",   "content-range",
+		"content-type",     "cookie",
+		"expect",           "host",
+		"keep-alive",       "max-forwards",
+		"pragma",           "proxy-authorization",
+		"proxy-connection", "range",
+		"set-cookie",       "te",
+		"trailer",          "transfer-encoding",
+		"upgrade",          "www-authenticate",
+	};
+
+	for (size_t i = 0; i < sizeof(never) / sizeof(never[0]); i++) {
+		if (strlen(never[i]) == len && strncasecmp(never[i], name, len) == 0)
+			return false;
+	}
+	return true;
+}
+
+int abx__http_trailers_add(abx__buf *trailers, const char *name, size_t name_len,
+			   const char *value, size_t value_len)
+{
+	size_t before = trailers->len;
+	int r;
+
+	if (!may_trail(name, name_len))
+		return ABX_OK;
+	if (before + name_len + value_len > TRAILERS_MAX)
+		return ABX_EPROTO;
+	r = abx__buf_add(trailers, name, name_len);
+	if (r == ABX_OK)
+		r = abx__buf_addc(trailers, '\0');
+	if (r == ABX_OK)
+		r = abx__buf_add(trailers, value, value_len);
+	if (r == ABX_OK)
+		r = abx__buf_addc(trailers, '\0');
+	if (r < 0)
+		return r;
+	/* With a NUL inside it would be more than one. */
+	if (strlen(trailers->data + before) == name_len &&
+	    strlen(trailers->data + before + name_len + 1) == value_len &&
+	    abx__http_name_is_valid(trailers->data + before) &&
+	    abx__http_value_is_valid(trailers->data + before + name_len + 1))
+		return ABX_OK;
+	trailers->len = before;
+	return ABX_EPROTO;
+}
+
+int abx__http_trailers_split(abx__buf *trailers)
+{
+	abx__buf lines = *trailers;
+	const char *at = lines.data, *end = at + lines.len;
+	int r = ABX_OK;
+
+	*trailers = (abx__buf)ABX__BUF_INIT;
+	while (r == ABX_OK && at < end) {
+		const char *cr = memchr(at, '\r', (size_t)(end - at));
+		const char *stop = cr ? cr : end;
+		const char *colon = memchr(at, ':', (size_t)(stop - at));
+		const char *value = colon ? colon + 1 : stop;
+
+		while (value < stop && (*value == ' ' || *value == '\t'))
+			value++;
+		while (stop > value && (stop[-1] == ' ' || stop[-1] == '\t'))
+			stop--;
+		r = !colon ? ABX_EPROTO
+			   : abx__http_trailers_add(trailers, at, (size_t)(colon - at),
+						    value, (size_t)(stop - value));
+		at = cr ? cr + 2 : end;
+	}
+	abx__buf_done(&lines);
+	if (r < 0)
+		abx__buf_done(trailers);
+	return r;
+}
+
+bool abx__http_trailers_at(const abx__buf *trailers, size_t index, const char **ret_name,
+			   const char **ret_value)
+{
+	const char *at = trailers->data, *end = at + trailers->len;
+
+	while (trailers->len > 0 && at < end) {
+		const char *value = at + strlen(at) + 1;
+
+		if (index-- == 0) {
+			*ret_name = at;
+			*ret_value = value;
+			return true;
+		}
+		at = value + strlen(value) + 1;
+	}
+	return false;
 }

@@ -46,7 +46,9 @@ struct abx__http_conn {
 	abx__outq out;
 	abx__http_body up; /* framing of what we send */
 	abx__http_body down;
-	abx__buf in; /* a head that is not whole, or what came while paused */
+	abx__buf up_trailers;   /* "Name: value\r\n"... */
+	abx__buf down_trailers; /* http-body.h's */
+	abx__buf in;            /* a head that is not whole, or what came while paused */
 	size_t scanned;
 	abx__http_conn_events events;
 	void *userdata;
@@ -86,6 +88,7 @@ static const char *frame_answer(abx__http_conn *conn, const abx__http_head *head
 				    (uint64_t)head->content_length);
 	else
 		abx__http_body_init(&conn->down, ABX__HTTP_UNTIL_CLOSE, 0);
+	conn->down.trailers = &conn->down_trailers;
 	conn->keeps = head->keep_alive && conn->down.framing != ABX__HTTP_UNTIL_CLOSE;
 	return NULL;
 }
@@ -132,6 +135,10 @@ static size_t step_head(abx__http_conn *conn, const char *data, size_t len)
 
 static void end_answer(abx__http_conn *conn)
 {
+	if (abx__http_trailers_split(&conn->down_trailers) < 0) {
+		fail(conn, ABX_EPROTO, "the answer's trailers are broken");
+		return;
+	}
 	conn->state = ANSWERED;
 	conn->events.body(conn->userdata, NULL, 0);
 }
@@ -426,6 +433,8 @@ int abx__http_conn_request(abx__http_conn *conn, const char *head, size_t len,
 	conn->no_answer_body = no_answer_body;
 	conn->heard = conn->keeps = conn->paused = false;
 	conn->tube = NULL;
+	abx__buf_done(&conn->up_trailers);
+	abx__buf_done(&conn->down_trailers);
 	abx__http_body_init(&conn->up, framing, length);
 	conn->sent = conn->up.done;
 	conn->state = WAITING;
@@ -488,6 +497,20 @@ static void shutdown_cb(uv_shutdown_t *req, int status)
 	(void)status; /* an error shows when we read */
 }
 
+int abx__http_conn_trailer(abx__http_conn *conn, const char *name, const char *value)
+{
+	if (!abx__http_name_is_valid(name) || !abx__http_value_is_valid(value))
+		return ABX_EINVAL;
+	return abx__buf_addf(&conn->up_trailers, "%s: %s\r\n", name, value);
+}
+
+bool abx__http_conn_trailer_at(const abx__http_conn *conn, size_t index,
+			       const char **ret_name, const char **ret_value)
+{
+	return conn->state == ANSWERED &&
+	       abx__http_trailers_at(&conn->down_trailers, index, ret_name, ret_value);
+}
+
 int abx__http_conn_end(abx__http_conn *conn)
 {
 	if (conn->sent || conn->state == FAILED || conn->state == CLOSED)
@@ -497,7 +520,8 @@ int abx__http_conn_end(abx__http_conn *conn)
 		return ABX_ESTATE;
 	conn->sent = true;
 	if (conn->state != RAW && conn->up.framing == ABX__HTTP_CHUNKED)
-		abx__outq_put(&conn->out, "0\r\n\r\n");
+		abx__outq_put(&conn->out, "0\r\n%s\r\n",
+			      abx__buf_str(&conn->up_trailers));
 	abx__outq_flush(&conn->out);
 	if (conn->state == RAW)
 		uv_shutdown(&conn->shutdown, &conn->io.stream, shutdown_cb);
@@ -611,6 +635,8 @@ static void closed_cb(uv_handle_t *handle)
 	}
 	abx__outq_done(&conn->out);
 	abx__buf_done(&conn->in);
+	abx__buf_done(&conn->up_trailers);
+	abx__buf_done(&conn->down_trailers);
 	abx__free(conn);
 }
 

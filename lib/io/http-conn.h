@@ -80,6 +80,13 @@ int abx__http_conn_write(abx__http_conn *conn, const void *data, size_t len);
 /* The same for the last `len` bytes that were filled into the tube; not in chunks. What
    the kernel does not take stays there, and counts as queued. */
 int abx__http_conn_pour(abx__http_conn *conn, abx__tube *tube, size_t len);
+/* A field to go behind the request's body, before its end; dropped when that is not
+ * chunked. */
+int abx__http_conn_trailer(abx__http_conn *conn, const char *name, const char *value);
+/* Fields that came behind the answer's body, in order, from the end's `body` event on:
+   false when `index` is past the end. */
+bool abx__http_conn_trailer_at(const abx__http_conn *conn, size_t index,
+			       const char **ret_name, const char **ret_value);
 /* Ends the request's body; after 101 it half-closes. */
 int abx__http_conn_end(abx__http_conn *conn);
 size_t abx__http_conn_queued(const abx__http_conn *conn);

@@ -16,6 +16,7 @@ void abx__http_req_done(abx__http_req *req)
 
 	abx__http_head_done(&req->head);
 	abx__buf_done(&req->fields);
+	abx__buf_done(&req->trailers);
 	abx__buf_done(&req->all.buf);
 	memset(req, 0, sizeof(*req));
 	req->link = link;
@@ -31,6 +32,7 @@ void abx__http_req_frame(abx__http_req *req)
 				    (uint64_t)req->head.content_length);
 	else
 		abx__http_body_init(&req->body, ABX__HTTP_NO_BODY, 0);
+	req->body.trailers = &req->trailers;
 	req->expect_pending = req->head.expect_continue && !req->body.done;
 }
 
@@ -196,6 +198,13 @@ void abx__http_req_resume(abx__http_req *req)
 		return;
 	req->paused = false;
 	req->ops->kick(req);
+}
+
+bool abx__http_req_trailer_at(const abx__http_req *req, size_t index,
+			      const char **ret_name, const char **ret_value)
+{
+	return req->body_told &&
+	       abx__http_trailers_at(&req->trailers, index, ret_name, ret_value);
 }
 
 static void collect(abx__http_req *req, const char *data, size_t len, int r,

@@ -57,7 +57,7 @@ static void finish_exchange(abx__http_link *link, struct cursor *in)
 	bool skip = unread && !req->expect_pending &&
 		    req->body.framing == ABX__HTTP_LENGTH &&
 		    req->body.left <= DISCARD_MOST;
-	abx__http_body body = req->body;
+	abx__http_body body = req->body; /* to skip; it has no trailers */
 
 	req->live = false;
 	if (req->closed)
@@ -155,6 +155,8 @@ static bool step_body(abx__http_link *link, struct cursor *in)
 	if (!abx__http_req_wants_body(req))
 		return false;
 	if (req->all.r < 0 || req->body.done) {
+		if (req->all.r == ABX_OK)
+			req->all.r = abx__http_trailers_split(&req->trailers);
 		tell_body(req, NULL, 0, req->all.r);
 		return true;
 	}

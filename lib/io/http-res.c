@@ -381,10 +381,22 @@ int abx__http_res_write_ref(abx__http_req *req, const void *data, size_t len,
 	return req->ops->write_ref(req, data, sends ? len : 0, done, userdata);
 }
 
+int abx__http_res_trailer(abx__http_req *req, const char *name, const char *value)
+{
+	if (req->ops->is_dead(req))
+		return ABX_EIO;
+	if (req->res != RES_BEGUN)
+		return ABX_ESTATE;
+	if (!abx__http_name_is_valid(name) || !abx__http_value_is_valid(value))
+		return ABX_EINVAL;
+	return abx__buf_addf(&req->fields, "%s: %s\r\n", name, value);
+}
+
 static int http1_end(abx__http_req *req)
 {
-	return req->kind == RES_CHUNKED ? abx__outq_put(&req->link->out, "0\r\n\r\n")
-					: ABX_OK;
+	if (req->kind != RES_CHUNKED)
+		return ABX_OK;
+	return abx__outq_put(&req->link->out, "0\r\n%s\r\n", abx__buf_str(&req->fields));
 }
 
 int abx__http_res_end(abx__http_req *req)

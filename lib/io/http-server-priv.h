@@ -107,7 +107,8 @@ struct abx__http_req {
 	abx__http_body body;
 	abx__http_body_fn on_body; /* NULL: nobody reads */
 	void *body_userdata;
-	abx__tube *tube; /* NULL: none */
+	abx__buf trailers; /* lines while they come, then http-body.h's list */
+	abx__tube *tube;   /* NULL: none */
 	abx__http_tube_fn on_tube;
 	bool tube_asked; /* libuv was told that nothing is read into memory now */
 	bool tube_stuck; /* no more fits into it: read into memory once */
@@ -126,7 +127,8 @@ struct abx__http_req {
 	enum res_state res;
 	enum res_kind kind;
 	int64_t left;    /* RES_LENGTH */
-	abx__buf fields; /* "Name: value\r\n"... of the answer to come */
+	abx__buf fields; /* "Name: value\r\n"... of the answer to come, then its trailers
+			  */
 	bool has_date;
 	bool close; /* this answer is the connection's last */
 	void (*drain)(abx__http_req *req, void *userdata);

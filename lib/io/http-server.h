@@ -130,6 +130,11 @@ typedef void (*abx__http_tube_fn)(abx__http_req *req, size_t len, void *userdata
 bool abx__http_req_takes_tube(const abx__http_req *req);
 void abx__http_req_use_tube(abx__http_req *req, abx__tube *tube,
 			    abx__http_tube_fn on_tube);
+/* Fields that came behind the body, in order, once its end was delivered: false when
+   `index` is past the end. Those that may not come there (http-body.h) are not among
+   them. */
+bool abx__http_req_trailer_at(const abx__http_req *req, size_t index,
+			      const char **ret_name, const char **ret_value);
 void abx__http_req_pause(abx__http_req *req); /* allowed inside on_body */
 void abx__http_req_resume(abx__http_req *req);
 /* Collects the whole body up to `max` bytes, then calls `done` once: ABX_OK with the
@@ -171,6 +176,10 @@ int abx__http_res_write_ref(abx__http_req *req, const void *data, size_t len,
    the kernel does not take stays there and counts as queued; the tube must live until
    that is gone or `closed`. */
 int abx__http_res_pour(abx__http_req *req, abx__tube *tube, size_t len);
+/* A field to go behind the answer's body, between begin and end. ABX_EINVAL as for
+   headers. Dropped where there is no place for it: an answer of known length over
+   HTTP/1.1, one without a body, an HTTP/1.0 client. */
+int abx__http_res_trailer(abx__http_req *req, const char *name, const char *value);
 int abx__http_res_end(abx__http_req *req);
 /* Ends the connection without finishing the answer, so the client sees it broken. */
 void abx__http_res_abort(abx__http_req *req);

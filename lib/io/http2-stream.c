@@ -244,7 +244,7 @@ static void begin_exchange(struct h2_stream *s)
 	drop_head(s);
 	req->head.keep_alive = true;
 	/* A body that is here already has a length, named or not. */
-	if (s->in_ended && req->head.content_length < 0)
+	if (s->in_ended && req->head.content_length < 0 && req->trailers.len == 0)
 		req->head.content_length = (int64_t)s->in.len;
 	req->head.chunked = req->head.content_length < 0;
 	abx__http_req_frame(req);
@@ -438,6 +438,18 @@ static int h2_interim(abx__http_req *req, int status)
 	return r == 0 ? ABX_OK : ABX_EIO;
 }
 
+static int submit_trailers(struct h2_stream *s)
+{
+	struct fields f;
+	int r = make_fields(&f, &s->req.fields);
+
+	if (r < 0)
+		return r;
+	r = nghttp2_submit_trailer(s->session->ng, s->id, f.list, f.count);
+	free_fields(&f);
+	return r == 0 ? ABX_OK : ABX_EIO;
+}
+
 static ssize_t on_read(nghttp2_session *ng, int32_t id, uint8_t *buf, size_t size,
 		       uint32_t *flags, nghttp2_data_source *source, void *userdata)
 {
@@ -456,6 +468,11 @@ static ssize_t on_read(nghttp2_session *ng, int32_t id, uint8_t *buf, size_t siz
 	*flags |= NGHTTP2_DATA_FLAG_NO_COPY;
 	if (ends)
 		*flags |= NGHTTP2_DATA_FLAG_EOF;
+	if (ends && s->req.fields.len > 0) {
+		*flags |= NGHTTP2_DATA_FLAG_NO_END_STREAM;
+		if (submit_trailers(s) < 0)
+			return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
+	}
 	return (ssize_t)len;
 }
 

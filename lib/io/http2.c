@@ -89,10 +89,16 @@ static int on_header(nghttp2_session *ng, const nghttp2_frame *frame, const uint
 
 	(void)flags;
 	(void)userdata;
-	if (!stream || frame->headers.cat != NGHTTP2_HCAT_REQUEST)
+	if (!stream)
 		return 0;
-	r = h2_stream_field(stream, (const char *)name, name_len, (const char *)value,
-			    value_len);
+	if (frame->headers.cat == NGHTTP2_HCAT_REQUEST)
+		r = h2_stream_field(stream, (const char *)name, name_len,
+				    (const char *)value, value_len);
+	else
+		r = abx__http_trailers_add(&stream->req.trailers, (const char *)name,
+					   name_len, (const char *)value, value_len) < 0
+			    ? ABX_EFAIL
+			    : ABX_OK;
 	if (r == ABX_EPROTO)
 		return NGHTTP2_ERR_CALLBACK_FAILURE;
 	return r < 0 ? NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE : 0;

@@ -8,7 +8,7 @@
  * Long bodies of known length go through a tube, which counts as such a queue.
  *
  * Headers: the connection's own are dropped both ways (RFC 9110 section 7.6.1); an
- * upgrade is put together anew. Trailers are dropped. Expect is answered by our server.
+ * upgrade is put together anew. Trailers pass. Expect is answered by our server.
  */
 #include <stdio.h>
 #include <string.h>
@@ -91,10 +91,10 @@ static void give_up(passage *p, int status, uint16_t port, const char *message)
 
 static bool is_hop_by_hop(const char *name)
 {
-	static const char *const names[] = { "connection",       "keep-alive",
-					     "proxy-connection", "te",
-					     "trailer",          "transfer-encoding",
-					     "upgrade",          NULL };
+	static const char *const names[] = {
+		"connection", "keep-alive", "proxy-connection", "te", "transfer-encoding",
+		"upgrade",    NULL
+	};
 
 	for (const char *const *n = names; *n; n++) {
 		if (strcasecmp(*n, name) == 0)
@@ -292,6 +292,14 @@ static void after_answer_piece(passage *p)
 		abx__http_conn_pause(p->up->conn);
 }
 
+static void copy_trailers(passage *p)
+{
+	const char *name, *value;
+
+	for (size_t i = 0; abx__http_conn_trailer_at(p->up->conn, i, &name, &value); i++)
+		abx__http_res_trailer(p->req, name, value);
+}
+
 static void on_body(void *userdata, const char *data, size_t len)
 {
 	passage *p = userdata;
@@ -303,8 +311,10 @@ static void on_body(void *userdata, const char *data, size_t len)
 		return;
 	}
 	/* What is ended or broken off shows in `closed`. */
-	if (!p->raw)
+	if (!p->raw) {
+		copy_trailers(p);
 		drop_up(p, p->keeps);
+	}
 	abx__http_res_end(p->req);
 }
 
@@ -386,6 +396,15 @@ static void after_request_piece(passage *p, int r)
 	}
 }
 
+static void end_request(passage *p, abx__http_conn *conn)
+{
+	const char *name, *value;
+
+	for (size_t i = 0; abx__http_req_trailer_at(p->req, i, &name, &value); i++)
+		abx__http_conn_trailer(conn, name, value);
+	abx__http_conn_end(conn);
+}
+
 static void on_client_body(abx__http_req *req, const char *data, size_t len, int r,
 			   void *userdata)
 {
@@ -408,7 +427,7 @@ static void on_client_body(abx__http_req *req, const char *data, size_t len, int
 	if (data)
 		after_request_piece(p, abx__http_conn_write(conn, data, len));
 	else
-		abx__http_conn_end(conn);
+		end_request(p, conn);
 }
 
 static void on_client_tube(abx__http_req *req, size_t len, void *userdata)
@@ -642,13 +661,21 @@ void abx__passage_start(abx__gateway *gateway, abx__http_req *req,
 		wake(p);
 }
 
+/* Once the answer has begun silence is the stream's right: events may be hours apart.
+ * What may not rest is an answer that does not come, and a sandbox that takes nothing of
+ * what waits for it. A client that takes nothing is the server's to find. */
+static bool may_rest(const passage *p)
+{
+	return abx__http_res_begun(p->req) && !p->req_paused;
+}
+
 void abx__passages_expire(abx__gateway *gateway, uint64_t before)
 {
 	passage *p, *next;
 
 	for (p = gateway->passages; p; p = next) {
 		next = p->next;
-		if (p->moved <= before)
+		if (p->moved <= before && !may_rest(p))
 			give_up(p, 504, p->port, "The sandbox did not answer in time");
 	}
 }

@@ -2,6 +2,7 @@
  * fixture.c - see fixture.h.
  */
 #include "fixture.h"
+#include "io/http2.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -116,6 +117,7 @@ static uint16_t serve(struct fixture *f, abx__http_handler handler,
 		.on_request = handler,
 		.userdata = f,
 		.read_chunk_bytes = 256 * 1024,
+		.http2 = handler == on_front ? &abx__http2 : NULL,
 	};
 	uint16_t port = 0;
 

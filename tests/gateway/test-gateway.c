@@ -411,8 +411,79 @@ Test(gateway_stream, what_does_not_move_is_broken_off)
 	fixture_start(&f);
 	wire_say(&f.w, "GET /hold HTTP/1.1\r\n" ENVD "\r\n");
 	WIRE_UNTIL(&f.w, wire_got(&f.w, "HTTP/1.1 504 "));
+	/* A sandbox that takes nothing of what waits for it, the answer begun or not. */
+	f.pause_all = true;
+	wire_say(&f.w,
+		 "POST /swallow HTTP/1.1\r\n" ENVD "Content-Length: 100000000\r\n\r\n");
+	f.w.reset = false;
+	for (int64_t end = abx__mono_ms() + 5000;
+	     !wire_got(&f.w, "HTTP/1.1 504 Gateway") ||
+	     wire_count(&f.w, "HTTP/1.1 504 ") < 2;) {
+		static char piece[65536];
+
+		cr_assert_lt(abx__mono_ms(), end, "the stuck upload was not broken off");
+		send(f.w.fd, piece, sizeof(piece), MSG_NOSIGNAL | MSG_DONTWAIT);
+		wire_turn(&f.w);
+		if (f.w.eof || f.w.reset)
+			break;
+	}
+	fixture_stop(&f);
+}
+
+Test(gateway_stream, a_stream_under_way_may_be_silent)
+{
+	struct fixture f = { .opts.idle_timeout_ms = 40 };
+	int64_t until;
+
+	fixture_start(&f);
 	wire_say(&f.w, "GET /stream HTTP/1.1\r\n" ENVD "\r\n");
+	WIRE_UNTIL(&f.w, wire_got(&f.w, "HTTP/1.1 200 "));
+	until = abx__mono_ms() + 600;
+	while (abx__mono_ms() < until)
+		wire_turn(&f.w);
+	cr_assert_not(f.w.eof || f.w.reset);
+	abx__http_res_write(f.held, "data: late\n\n", 12);
+	WIRE_UNTIL(&f.w, wire_got(&f.w, "data: late"));
+	abx__http_res_end(f.held);
+	WIRE_UNTIL(&f.w, wire_got(&f.w, "\r\n0\r\n\r\n"));
+	fixture_stop(&f);
+}
+
+/* ---- trailers ---- */
+
+Test(gateway_stream, trailers_pass_both_ways)
+{
+	struct fixture f = { 0 };
+
+	fixture_start(&f);
+	fixture_go_raw(&f);
+	wire_say(&f.w, "POST /x HTTP/1.1\r\n" USER "Trailer: X-Sum\r\n"
+		       "Transfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n"
+		       "X-Sum: 7\r\nContent-Length: 9\r\nHost: evil\r\n\r\n");
+	WIRE_UNTIL(&f.w, peer_has(&f, "\r\n0\r\nX-Sum: 7\r\n\r\n"));
+	cr_assert(peer_has(&f, "Trailer: X-Sum\r\n"));
+	cr_assert_not(peer_has(&f, "evil"));
+	peer_say(&f, "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n"
+		     "Trailer: grpc-status\r\n\r\n4\r\nbody\r\n0\r\n"
+		     "grpc-status: 0\r\nX-More:  spaced \r\n\r\n");
+	WIRE_UNTIL(&f.w, wire_got(&f.w, "4\r\nbody\r\n0\r\ngrpc-status: 0\r\n"
+					"X-More: spaced\r\n\r\n"));
+	cr_assert(wire_got(&f.w, "Trailer: grpc-status\r\n"));
+	fixture_stop(&f);
+}
+
+Test(gateway_stream, broken_trailers_of_the_sandbox_break_the_answer_off)
+{
+	struct fixture f = { 0 };
+
+	fixture_start(&f);
+	fixture_go_raw(&f);
+	wire_say(&f.w, "GET /x HTTP/1.1\r\n" USER "\r\n");
+	WIRE_UNTIL(&f.w, peer_has(&f, "\r\n\r\n"));
+	peer_say(&f, "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+		     "4\r\nbody\r\n0\r\nno colon\r\n\r\n");
 	WIRE_UNTIL(&f.w, f.w.eof || f.w.reset);
+	cr_assert_not(wire_got(&f.w, "0\r\n\r\n"));
 	fixture_stop(&f);
 }
 

@@ -135,3 +135,49 @@ Test(io_http_body, size_lines_and_trailers_have_caps)
 	abx__http_body_init(&body, ABX__HTTP_CHUNKED, 0);
 	cr_assert_null(decode(&body, text, sizeof(text) - 3, 512, &out, &used));
 }
+
+Test(io_http_body, trailers_are_kept_in_order_but_for_what_may_not_trail)
+{
+	static const char text[] = "3\r\nabc\r\n0\r\nX-One: 1\r\nContent-Length: 5\r\n"
+				   "Transfer-Encoding: chunked\r\nx-two:\t two \t\r\n"
+				   "Host: h\r\nX-Empty:\r\n\r\n";
+
+	for (size_t step = 1; step < sizeof(text); step += 3) {
+		ABX_CLEANUP_BUF abx__buf out = ABX__BUF_INIT;
+		ABX_CLEANUP_BUF abx__buf trailers = ABX__BUF_INIT;
+		const char *name = NULL, *value = NULL;
+		abx__http_body body;
+		size_t used = 0;
+
+		abx__http_body_init(&body, ABX__HTTP_CHUNKED, 0);
+		body.trailers = &trailers;
+		cr_assert_not_null(
+			decode(&body, text, sizeof(text) - 1, step, &out, &used));
+		cr_assert(body.done);
+		cr_assert_eq(abx__http_trailers_split(&trailers), ABX_OK);
+		cr_assert(abx__http_trailers_at(&trailers, 0, &name, &value));
+		cr_assert_str_eq(name, "X-One");
+		cr_assert_str_eq(value, "1");
+		cr_assert(abx__http_trailers_at(&trailers, 1, &name, &value));
+		cr_assert_str_eq(name, "x-two");
+		cr_assert_str_eq(value, "two");
+		cr_assert(abx__http_trailers_at(&trailers, 2, &name, &value));
+		cr_assert_str_eq(value, "");
+		cr_assert_not(abx__http_trailers_at(&trailers, 3, &name, &value));
+	}
+}
+
+Test(io_http_body, lines_that_are_no_fields_are_no_trailers)
+{
+	static const char *const rows[] = { "no colon\r\n", ": x\r\n", "a b: x\r\n",
+					    " folded: x\r\n", "a : x\r\n" };
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		abx__buf trailers = ABX__BUF_INIT;
+
+		abx__buf_adds(&trailers, rows[i]);
+		cr_assert_eq(abx__http_trailers_split(&trailers), ABX_EPROTO, "%s",
+			     rows[i]);
+		cr_assert_eq(trailers.len, 0);
+	}
+}
