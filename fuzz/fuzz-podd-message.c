@@ -65,6 +65,23 @@ int abx__pod_set_activity(struct pod *pod, const char *name, abx_error **reterr)
 	return abx__error_set(reterr, ABX_EINVAL, "activity is freeze");
 }
 
+bool abx__snapshot_id_is_valid(const char *id)
+{
+	return *id != '\0';
+}
+
+int abx__pod_snapshot(struct pod *pod, const char *id, abx_error **reterr)
+{
+	abx__server_snapshot(pod->podd, id, ABX_OK, 1, "");
+	return *id ? ABX_OK : abx__error_set(reterr, ABX_EINVAL, "no id");
+}
+
+int abx__snapshot_delete(struct podd *podd, const char *id)
+{
+	(void)podd;
+	return *id == 'x' ? ABX_EIO : ABX_OK;
+}
+
 /* Both ways of a connection: at once, and one that is waited for. */
 int abx__pod_connect(struct pod *pod, uint16_t port, int *ret_fd, bool *ret_pending,
 		     abx_error **reterr)
@@ -102,7 +119,7 @@ static void drain(int fd)
 			return;
 		memcpy(&h, buf, sizeof(h));
 		if ((size_t)n < sizeof(h) + 2 || h.version != ABX__PODD_VERSION ||
-		    h.type < ABX__PODD_RE || h.type > ABX__PODD_SYNCED)
+		    h.type < ABX__PODD_RE || h.type > ABX__PODD_EVENT_LAST)
 			abort();
 		c = CMSG_FIRSTHDR(&msg);
 		if (c) {

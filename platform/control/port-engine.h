@@ -75,6 +75,8 @@ typedef struct abx__pod {
 typedef void (*abx__pod_done)(void *userdata, int r, const abx__pod *pod,
 			      const abx_error *err);
 typedef void (*abx__engine_done)(void *userdata, int r, const abx_error *err);
+typedef void (*abx__snapshot_done)(void *userdata, int r, int64_t bytes,
+				   const abx_error *err);
 typedef void (*abx__fd_done)(void *userdata, int r, int fd, const abx_error *err);
 
 /* A change of one Pod in one conditional write. NULL and false leave things as they are.
@@ -95,6 +97,9 @@ typedef struct abx__pod_change {
 	   image. */
 	enum abx__pod_activity activity;
 } abx__pod_change;
+
+/* The image a snapshot is: this and its id. Nobody but control/ may name one. */
+#define ABX__POD_SNAPSHOT_SCHEME "snapshot:"
 
 typedef struct abx__engine abx__engine;
 typedef struct abx__engine_ops {
@@ -140,6 +145,19 @@ typedef struct abx__engine_ops {
 	   listens there. Any phase. */
 	void (*connect_pod)(abx__engine *engine, const char *namespace_, const char *name,
 			    uint16_t port, abx__fd_done done, void *userdata);
+
+	/* The files of a Pod's main container become the image "snapshot:ID" ([a-z0-9],
+	   at most 40). The Pod stands still while they are copied and then goes on; its
+	   volumes and its memory are not in it. Completes when it is durable, with what
+	   was copied. ABX_ENOTFOUND; ABX_ECONFLICT: it does not run, or one is being made
+	   of it; ABX_EEXISTS; ABX_ETOOBIG; ABX_EUNAVAILABLE. */
+	void (*snapshot_pod)(abx__engine *engine, const char *namespace_,
+			     const char *name, const char *id, abx__snapshot_done done,
+			     void *userdata);
+	/* No Pod is started from it any more; what runs from it runs on. Absent is fine.
+	 */
+	void (*delete_snapshot)(abx__engine *engine, const char *id,
+				abx__engine_done done, void *userdata);
 
 	/* Everything given back; Pods go on running. `done` once nothing is left to
 	 * complete. */

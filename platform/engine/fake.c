@@ -44,6 +44,8 @@ enum event_type {
 	EV_SYNCED,
 	EV_CLOSED,
 	EV_CONNECT,
+	EV_SNAPSHOT,
+	EV_SNAPSHOT_GONE,
 };
 
 typedef struct event {
@@ -67,6 +69,7 @@ typedef struct event {
 	abx__pod_done pod_done;
 	abx__engine_done done;
 	abx__fd_done fd_done;
+	abx__snapshot_done snapshot_done;
 	void (*closed)(void *userdata);
 	void *userdata;
 } event;
@@ -85,6 +88,7 @@ typedef struct fake_engine {
 	event *events;
 	uint64_t version;
 	bad_image *bad_images;
+	bad_image *snapshots; /* their ids */
 	struct {
 		unsigned skip, count;
 		int code;
@@ -396,6 +400,15 @@ static void run_apply(fake_engine *e, event *ev)
 
 /* --- what happens to Pods --- */
 
+static bad_image **find_snapshot(fake_engine *e, const char *id)
+{
+	bad_image **at = &e->snapshots;
+
+	while (*at && strcmp((*at)->image, id) != 0)
+		at = &(*at)->next;
+	return at;
+}
+
 static void run_start(fake_engine *e, const event *ev)
 {
 	fake_pod *p = find(e, ev->namespace_, ev->name);
@@ -408,7 +421,12 @@ static void run_start(fake_engine *e, const event *ev)
 			break;
 	abx__free(p->message);
 	p->message = NULL;
-	if (bad) {
+	if (abx__str_starts(p->image, ABX__POD_SNAPSHOT_SCHEME) &&
+	    !*find_snapshot(e, p->image + strlen(ABX__POD_SNAPSHOT_SCHEME))) {
+		p->phase = ABX__POD_FAILED;
+		snprintf(p->reason, sizeof(p->reason), "ErrImagePull");
+		p->message = abx__strf("image %s: there is no such snapshot", p->image);
+	} else if (bad) {
 		p->phase = ABX__POD_FAILED;
 		snprintf(p->reason, sizeof(p->reason), "%s", bad->reason);
 		p->message = abx__strf("image %s: %s", p->image, bad->reason);
@@ -435,6 +453,47 @@ static void run_activity(fake_engine *e, const event *ev)
 		p->phase = ABX__POD_PENDING;
 	}
 	announce(e, p);
+}
+
+static void run_snapshot(fake_engine *e, event *ev)
+{
+	fake_pod *p = find(e, ev->namespace_, ev->name);
+	bad_image *shot = NULL;
+	int r = ev->inject;
+
+	if (r < 0)
+		abx__error_set(&ev->err, r, "snapshot %s: injected failure", ev->image);
+	else if (!p)
+		r = abx__error_set(&ev->err, ABX_ENOTFOUND, "pod %s/%s does not exist",
+				   ev->namespace_, ev->name);
+	else if (*find_snapshot(e, ev->image))
+		r = abx__error_set(&ev->err, ABX_EEXISTS, "snapshot %s exists",
+				   ev->image);
+	else if (p->phase != ABX__POD_RUNNING || p->activity != ABX__POD_RUN)
+		r = abx__error_set(&ev->err, ABX_ECONFLICT, "pod %s/%s does not run",
+				   ev->namespace_, ev->name);
+	else if (!(shot = abx__calloc(1, sizeof(*shot))) ||
+		 !(shot->image = abx__strdup(ev->image)))
+		r = abx__error_nomem(&ev->err);
+	if (r == ABX_OK) {
+		shot->next = e->snapshots;
+		e->snapshots = shot;
+	} else {
+		abx__free(shot);
+	}
+	ev->snapshot_done(ev->userdata, r, r < 0 ? 0 : 4096, ev->err);
+}
+
+static void run_snapshot_gone(fake_engine *e, event *ev)
+{
+	bad_image **at = find_snapshot(e, ev->image), *shot = *at;
+
+	if (shot) {
+		*at = shot->next;
+		abx__free(shot->image);
+		abx__free(shot);
+	}
+	ev->done(ev->userdata, ABX_OK, NULL);
 }
 
 static void run_gone(fake_engine *e, const event *ev)
@@ -544,6 +603,12 @@ bool abx__fake_engine_step(abx__engine *base)
 		break;
 	case EV_CONNECT:
 		run_connect(e, ev);
+		break;
+	case EV_SNAPSHOT:
+		run_snapshot(e, ev);
+		break;
+	case EV_SNAPSHOT_GONE:
+		run_snapshot_gone(e, ev);
 		break;
 	}
 	event_free(ev);
@@ -724,6 +789,54 @@ static void fake_connect_pod(abx__engine *base, const char *namespace_, const ch
 	event_add(e, ev, 0);
 }
 
+static void fake_snapshot_pod(abx__engine *base, const char *namespace_, const char *name,
+			      const char *id, abx__snapshot_done done, void *userdata)
+{
+	fake_engine *e = (fake_engine *)base;
+	int inject = injected(e, ABX__FAKE_SNAPSHOT);
+	event *ev = event_new(EV_SNAPSHOT, namespace_, name);
+
+	if (ev)
+		ev->image = abx__strdup(id);
+	if (!ev || !ev->image) {
+		event_free(ev);
+		done(userdata, ABX_ENOMEM, 0, NULL);
+		return;
+	}
+	ev->snapshot_done = done;
+	ev->userdata = userdata;
+	ev->inject = inject;
+	event_add(e, ev, e->options.snapshot_ms);
+}
+
+static void fake_delete_snapshot(abx__engine *base, const char *id, abx__engine_done done,
+				 void *userdata)
+{
+	fake_engine *e = (fake_engine *)base;
+	event *ev = event_new(EV_SNAPSHOT_GONE, NULL, NULL);
+
+	if (ev)
+		ev->image = abx__strdup(id);
+	if (!ev || !ev->image) {
+		event_free(ev);
+		done(userdata, ABX_ENOMEM, NULL);
+		return;
+	}
+	ev->done = done;
+	ev->userdata = userdata;
+	event_add(e, ev, 0);
+}
+
+size_t abx__fake_engine_snapshots(const abx__engine *base)
+{
+	const fake_engine *e = (const fake_engine *)base;
+	size_t count = 0;
+
+	for (const bad_image *s = e->snapshots; s; s = s->next)
+		count++;
+	return count;
+}
+
 static void fake_close(abx__engine *base, void (*done)(void *userdata), void *userdata)
 {
 	fake_engine *e = (fake_engine *)base;
@@ -748,6 +861,8 @@ static const abx__engine_ops fake_ops = {
 	.change_pod = fake_change_pod,
 	.delete_pod = fake_delete_pod,
 	.connect_pod = fake_connect_pod,
+	.snapshot_pod = fake_snapshot_pod,
+	.delete_snapshot = fake_delete_snapshot,
 	.close = fake_close,
 };
 
@@ -782,6 +897,13 @@ void abx__fake_engine_free(abx__engine *base)
 
 		e->pods = p->next;
 		pod_free(p);
+	}
+	while (e->snapshots) {
+		bad_image *shot = e->snapshots;
+
+		e->snapshots = shot->next;
+		abx__free(shot->image);
+		abx__free(shot);
 	}
 	while (e->bad_images) {
 		bad_image *bad = e->bad_images;

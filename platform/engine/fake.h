@@ -24,16 +24,18 @@ enum abx__fake_op {
 	ABX__FAKE_CREATE,
 	ABX__FAKE_CHANGE,
 	ABX__FAKE_DELETE,
+	ABX__FAKE_SNAPSHOT,
 	ABX__FAKE_OP_COUNT,
 };
 
 typedef struct abx__fake_engine_options {
 	const abx__clock *clock;
-	int64_t write_ms;  /* until a write is durable */
-	int64_t start_ms;  /* from there until the container is ready */
-	int64_t swap_ms;   /* a swap or restart */
-	int64_t delete_ms; /* from acceptance until a Pod is gone */
-	int64_t freeze_ms; /* until a Pod stands still, is stopped or thawed */
+	int64_t write_ms;    /* until a write is durable */
+	int64_t start_ms;    /* from there until the container is ready */
+	int64_t swap_ms;     /* a swap or restart */
+	int64_t delete_ms;   /* from acceptance until a Pod is gone */
+	int64_t snapshot_ms; /* until a snapshot is made */
+	int64_t freeze_ms;   /* until a Pod stands still, is stopped or thawed */
 } abx__fake_engine_options;
 
 int abx__fake_engine_new(const abx__fake_engine_options *options, abx__engine **ret,
@@ -68,6 +70,7 @@ void abx__fake_engine_vanish(abx__engine *engine, const char *namespace_,
 /* What there is, for a test to look at; the view lives until the next step. False past
  * the end. */
 bool abx__fake_engine_at(const abx__engine *engine, size_t index, abx__pod *ret);
+size_t abx__fake_engine_snapshots(const abx__engine *engine);
 size_t abx__fake_engine_count(const abx__engine *engine);
 /* How many operations of a kind were asked for. */
 unsigned abx__fake_engine_calls(const abx__engine *engine, enum abx__fake_op op);

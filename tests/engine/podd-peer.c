@@ -29,6 +29,10 @@ static void take_event(podd_peer *p, uint16_t type, json_object *body)
 
 	if (type == ABX__PODD_SYNCED)
 		p->synced = true;
+	if (type == ABX__PODD_SNAPSHOT_DONE &&
+	    json_object_object_get_ex(body, "id", &name))
+		json_object_object_add(p->snapshots, json_object_get_string(name),
+				       json_object_get(body));
 	if (!json_object_object_get_ex(body, "name", &name))
 		return;
 	if (type == ABX__PODD_POD)
@@ -138,6 +142,8 @@ void podd_peer_connect(podd_peer *p)
 	cr_assert_eq(r, 0, "connect: %s", strerror(errno));
 	json_object_put(p->pods);
 	p->pods = json_object_new_object();
+	json_object_put(p->snapshots);
+	p->snapshots = json_object_new_object();
 	p->synced = false;
 	cr_assert_eq(podd_peer_call(p, ABX__PODD_HELLO, podd_peer_body("{}")), 0);
 	while (!p->synced)
@@ -167,6 +173,7 @@ void podd_peer_close(podd_peer *p)
 	podd_peer_disconnect(p);
 	podd_fixture_close(&p->podd);
 	json_object_put(p->pods);
+	json_object_put(p->snapshots);
 	json_object_put(p->reply);
 }
 

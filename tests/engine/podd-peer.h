@@ -19,7 +19,8 @@ typedef struct podd_peer {
 	uint64_t seq;
 	bool synced;
 	bool may_hang_up; /* podd may close the connection: calls give ABX_EUNAVAILABLE */
-	json_object *pods; /* name -> its last POD event */
+	json_object *pods;      /* name -> its last POD event */
+	json_object *snapshots; /* id -> its SNAPSHOT_DONE */
 	json_object *reply;
 	int reply_fd;
 } podd_peer;

@@ -659,6 +659,69 @@ void suite_engine_a_stopped_pod_stays_stopped_over_a_reopen(suite_engine *s)
 	WAIT_FOR(v->ready && v->running_generation == generation + 1);
 }
 
+static void on_snapshot(void *userdata, int r, int64_t bytes, const abx_error *err)
+{
+	cr_assert(r < 0 || bytes >= 0);
+	on_done(userdata, r, err);
+}
+
+static answer snapshot(suite_engine *s, const char *name, const char *id)
+{
+	answer a = { 0 };
+
+	s->engine->ops->snapshot_pod(s->engine, NS, name, id, on_snapshot, &a);
+	cr_assert_eq(a.calls, 0, "completed inside the call");
+	WAIT_FOR(a.calls);
+	cr_assert_eq(a.calls, 1);
+	return a;
+}
+
+static answer delete_snapshot(suite_engine *s, const char *id)
+{
+	answer a = { 0 };
+
+	s->engine->ops->delete_snapshot(s->engine, id, on_done, &a);
+	cr_assert_eq(a.calls, 0, "completed inside the call");
+	WAIT_FOR(a.calls);
+	return a;
+}
+
+void suite_engine_a_snapshot_is_an_image_until_it_is_deleted(suite_engine *s)
+{
+	uint64_t generation;
+	answer a;
+	view *v;
+
+	start(s);
+	v = ready_pod(s, "origin", s->image_a);
+	generation = v->running_generation;
+	a = snapshot(s, "origin", "shot1");
+	cr_assert_eq(a.r, ABX_OK, "%s", a.message);
+	cr_assert_eq(v->running_generation, generation, "it runs on");
+	cr_assert_eq(v->activity, ABX__POD_RUN);
+	cr_assert_eq(snapshot(s, "origin", "shot1").r, ABX_EEXISTS);
+	v = ready_pod(s, "copy", "snapshot:shot1");
+	cr_assert_str_eq(v->running_image, "snapshot:shot1");
+	cr_assert_eq(delete_snapshot(s, "shot1").r, ABX_OK);
+	cr_assert_eq(delete_snapshot(s, "shot1").r, ABX_OK, "absent is fine");
+	cr_assert(v->ready, "what runs from it runs on");
+	cr_assert_eq(snapshot(s, "nobody", "shot2").r, ABX_ENOTFOUND);
+	create(s, "late", "snapshot:shot3");
+	WAIT_FOR(seen("late")->phase == ABX__POD_FAILED);
+	cr_assert_str_eq(seen("late")->reason, "ErrImagePull");
+}
+
+void suite_engine_what_does_not_run_cannot_be_snapshotted(suite_engine *s)
+{
+	view *v;
+
+	start(s);
+	v = ready_pod(s, "still", s->image_a);
+	become(s, "still", ABX__POD_STOP);
+	WAIT_FOR(v->activity == ABX__POD_STOP);
+	cr_assert_eq(snapshot(s, "still", "shot4").r, ABX_ECONFLICT);
+}
+
 void suite_engine_connect_to_an_absent_pod_is_not_found(suite_engine *s)
 {
 	answer a = { 0 };

@@ -52,6 +52,8 @@ typedef struct suite_engine {
 	X(a_frozen_pod_stays_frozen_over_a_reopen)         \
 	X(a_stopped_pod_starts_a_generation_further)       \
 	X(a_stopped_pod_stays_stopped_over_a_reopen)       \
+	X(a_snapshot_is_an_image_until_it_is_deleted)      \
+	X(what_does_not_run_cannot_be_snapshotted)         \
 	X(connect_to_an_absent_pod_is_not_found)           \
 	X(connect_to_a_closed_port_is_unavailable)
 

@@ -39,6 +39,8 @@ static void on_turn(uv_timer_t *timer)
 			x->engine_done(x->userdata, x->r, x->err);
 		if (x->fd_done)
 			x->fd_done(x->userdata, x->r, -1, x->err);
+		if (x->snapshot_done)
+			x->snapshot_done(x->userdata, x->r, 0, x->err);
 		later_free(x);
 	}
 }
@@ -55,6 +57,8 @@ void abx__local_fail_later(struct local *l, int r, abx_error *err, struct later 
 			how.engine_done(how.userdata, r, err);
 		if (how.fd_done)
 			how.fd_done(how.userdata, r, -1, err);
+		if (how.snapshot_done)
+			how.snapshot_done(how.userdata, r, 0, err);
 		abx_error_free(err);
 		return;
 	}
@@ -156,6 +160,7 @@ static void local_close(abx__engine *engine, void (*done)(void *userdata), void 
 	struct local *l = abx__local_of(engine);
 
 	l->closing = true;
+	abx__local_snapshots_lost(l, ABX_ECANCELED);
 	l->closed = done;
 	l->closed_userdata = userdata;
 	abx__podd_client_close(l->podd, on_podd_closed, l);
@@ -169,6 +174,8 @@ static const abx__engine_ops local_ops = {
 	.change_pod = abx__local_change_pod,
 	.delete_pod = abx__local_delete_pod,
 	.connect_pod = local_connect_pod,
+	.snapshot_pod = abx__local_snapshot_pod,
+	.delete_snapshot = abx__local_delete_snapshot,
 	.close = local_close,
 };
 

@@ -77,12 +77,23 @@ struct later {
 	abx__pod_done pod_done;
 	abx__engine_done engine_done;
 	abx__fd_done fd_done;
+	abx__snapshot_done snapshot_done;
 	void *userdata;
 	struct later *next;
 };
 
+/* A snapshot podd was asked for: its SNAPSHOT_DONE, or podd's death, completes it. */
+struct shot {
+	struct local *local;
+	char id[ABX__SNAPSHOT_ID_MAX + 1];
+	abx__snapshot_done done;
+	void *userdata;
+	struct shot *next;
+};
+
 struct local {
 	abx__engine engine;
+	struct shot *shots;
 	uv_loop_t *loop;
 	abx__store *store;
 	const abx__log *log;
@@ -143,6 +154,17 @@ void abx__local_start(abx__engine *engine,
 		      void (*on_synced)(void *userdata, int r, const abx_error *err),
 		      void *userdata);
 void abx__local_bring_into_line(struct lpod *p);
+
+/* ---- snapshot.c ---- */
+
+void abx__local_snapshot_pod(abx__engine *engine, const char *namespace_,
+			     const char *name, const char *id, abx__snapshot_done done,
+			     void *userdata);
+void abx__local_delete_snapshot(abx__engine *engine, const char *id,
+				abx__engine_done done, void *userdata);
+void abx__local_snapshot_event(struct local *l, json_object *body);
+/* Nobody will say how they ended. */
+void abx__local_snapshots_lost(struct local *l, int r);
 
 /* ---- create.c, change.c ---- */
 

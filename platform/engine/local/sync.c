@@ -114,6 +114,10 @@ static void on_podd_event(void *userdata, uint16_t type, json_object *body)
 		sync_all(l);
 		return;
 	}
+	if (type == ABX__PODD_SNAPSHOT_DONE) {
+		abx__local_snapshot_event(l, body);
+		return;
+	}
 	abx__json_get_str(body, "ns", &ns, NULL);
 	abx__json_get_str(body, "name", &name, NULL);
 	p = abx__lpod_find(l, ns, name);
@@ -147,6 +151,7 @@ static void on_podd_down(void *userdata)
 	struct local *l = userdata;
 
 	l->podd_synced = false;
+	abx__local_snapshots_lost(l, ABX_EUNAVAILABLE);
 	abx__log_warn(l->log, "agentbox-podd went away; Pods go on", NULL);
 }
 

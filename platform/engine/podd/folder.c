@@ -85,6 +85,9 @@ int abx__folder_save_run(struct pod *pod, const struct container *c)
 		add_str(o, "image", c->image_name);
 		add_u64(o, "generation", c->generation);
 		json_object_object_add(o, "idle", json_object_new_boolean(c->is_idle));
+		if (c->image)
+			json_object_object_add(o, "image_data",
+					       abx__image_to_json(c->image));
 		snprintf(path, sizeof(path), "pods/%s/run.json", pod->key);
 		r = abx__fs_replace_json(pod->podd->dir_fd, path, o);
 	}
@@ -281,10 +284,13 @@ static void adopt_container(struct pod *pod)
 			/* Still the same process after its namespaces were opened? */
 			if (pod->netns_fd >= 0 &&
 			    abx__proc_start_time(pid) == get_u64(o, "start")) {
-				json_object *idle;
+				json_object *idle, *data;
 
 				pod->has_net = true;
 				pod->container = c;
+				if (json_object_object_get_ex(o, "image_data", &data))
+					c->image = abx__image_from_json(pod->podd, image,
+									data);
 				c->is_idle =
 					json_object_object_get_ex(o, "idle", &idle) &&
 					json_object_get_boolean(idle);

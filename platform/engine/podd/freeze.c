@@ -54,6 +54,14 @@ static void show(struct pod *pod, enum pod_activity activity)
 	abx__server_pod(pod->podd, pod);
 }
 
+static void stands_still(struct pod *pod)
+{
+	if (pod->activity == POD_FREEZE)
+		show(pod, POD_FREEZE);
+	if (pod->snapshot)
+		abx__snapshot_frozen(pod);
+}
+
 static void on_look(uv_timer_t *timer)
 {
 	struct podd *podd = timer->data;
@@ -64,7 +72,8 @@ static void on_look(uv_timer_t *timer)
 			continue;
 		if (abx__cgroup_is_frozen(podd, pod->key)) {
 			pod->freezing = false;
-			show(pod, POD_FREEZE);
+			pod->frozen = true;
+			stands_still(pod);
 		} else {
 			left = true;
 		}
@@ -81,8 +90,12 @@ static void freeze(struct pod *pod)
 {
 	struct podd *podd = pod->podd;
 
-	if (pod->freezing || pod->shown == POD_FREEZE)
+	if (pod->freezing)
 		return;
+	if (pod->frozen) {
+		stands_still(pod);
+		return;
+	}
 	abx__probe_stop(pod);
 	abx__cgroup_freeze(podd, pod->key, true);
 	pod->freezing = true;
@@ -92,10 +105,10 @@ static void freeze(struct pod *pod)
 
 void abx__pod_thaw(struct pod *pod)
 {
-	if (!pod->freezing && pod->shown != POD_FREEZE)
+	if (!pod->freezing && !pod->frozen)
 		return;
 	abx__cgroup_freeze(pod->podd, pod->key, false);
-	pod->freezing = false;
+	pod->freezing = pod->frozen = false;
 	/* Its probe was stopped, or never asked anything when podd is a new one. */
 	if (pod->container && !pod->ready && pod->probe_port && !pod->container->is_idle)
 		abx__probe_start(pod);
@@ -168,7 +181,9 @@ bool abx__pod_rests(struct pod *pod)
 			show(pod, POD_STOP);
 		return true;
 	}
-	if (pod->activity == POD_FREEZE) {
+	if (pod->activity == POD_FREEZE || pod->snapshot) {
+		if (pod->activity != POD_FREEZE)
+			show(pod, POD_RUN);
 		if (c && !c->is_init && c->state == CONTAINER_RUNNING && !c->ending &&
 		    c->generation == pod->generation)
 			freeze(pod);

@@ -118,8 +118,8 @@ static bool get_flag(json_object *o, const char *key)
 	return json_object_object_get_ex(o, key, &b) && json_object_get_boolean(b);
 }
 
-/* What a job left, as an image; NULL when it does not hold together. */
-static struct image *load(struct podd *podd, const char *reference, json_object *o)
+struct image *abx__image_from_json(struct podd *podd, const char *reference,
+				   json_object *o)
 {
 	struct image *image = abx__calloc(1, sizeof(*image));
 
@@ -143,6 +143,36 @@ static struct image *load(struct podd *podd, const char *reference, json_object 
 		return NULL;
 	}
 	return image;
+}
+
+static void add_strv(json_object *o, const char *key, char **v)
+{
+	json_object *a = v ? json_object_new_array() : NULL;
+
+	for (size_t i = 0; a && v[i]; i++)
+		json_object_array_add(a, json_object_new_string(v[i]));
+	if (a)
+		json_object_object_add(o, key, a);
+}
+
+json_object *abx__image_to_json(const struct image *image)
+{
+	json_object *o = json_object_new_object();
+
+	if (!o)
+		return NULL;
+	json_object_object_add(o, "host_usr", json_object_new_boolean(image->host_usr));
+	json_object_object_add(o, "is_idle", json_object_new_boolean(image->is_idle));
+	add_strv(o, "layers", image->layers);
+	add_strv(o, "entrypoint", image->entrypoint);
+	add_strv(o, "cmd", image->cmd);
+	add_strv(o, "env", image->env);
+	if (image->user)
+		json_object_object_add(o, "user", json_object_new_string(image->user));
+	if (image->working_dir)
+		json_object_object_add(o, "working_dir",
+				       json_object_new_string(image->working_dir));
+	return o;
 }
 
 /* ---- the alias table ---- */
@@ -194,6 +224,7 @@ static bool is_local_scheme(const char *reference)
 {
 	return abx__str_starts(reference, "oci:") ||
 	       abx__str_starts(reference, "oci-archive:") ||
+	       abx__str_starts(reference, ABX__SNAPSHOT_SCHEME) ||
 	       strcmp(reference, "host:") == 0 || strcmp(reference, "runtime:") == 0 ||
 	       strcmp(reference, "idle:") == 0;
 }
@@ -350,6 +381,9 @@ static int build(struct image_job *job, abx_error **reterr)
 		return abx__image_build_host(job, reterr);
 	if (strcmp(ref, "runtime:") == 0 || strcmp(ref, "idle:") == 0)
 		return abx__image_build_runtime(job, ref[0] == 'i', reterr);
+	if (abx__snapshot_id_of(ref))
+		return abx__error_set(reterr, ABX_ENOTFOUND,
+				      "there is no such snapshot any more");
 	if (abx__str_starts(ref, "oci:"))
 		return build_oci(job, ref + 4, false, reterr);
 	if (abx__str_starts(ref, "oci-archive:"))
@@ -435,10 +469,12 @@ static int load_entry(struct podd *podd, struct entry *e)
 	json_object *o, *v;
 
 	image_file(e->reference, file);
-	o = abx__fs_read_json(podd->dir_fd, file);
+	o = abx__snapshot_id_of(e->reference)
+		    ? abx__snapshot_read(podd, abx__snapshot_id_of(e->reference))
+		    : abx__fs_read_json(podd->dir_fd, file);
 	if (!o)
 		return ABX_ENOTFOUND;
-	e->image = load(podd, e->reference, o);
+	e->image = abx__image_from_json(podd, e->reference, o);
 	e->resolved_ms = json_object_object_get_ex(o, "resolved_ms", &v)
 				 ? json_object_get_int64(v)
 				 : 0;
@@ -561,6 +597,18 @@ static void start_next(struct podd *podd)
 		job_start(podd, e);
 }
 
+void abx__image_forget(struct podd *podd, const char *snapshot_id)
+{
+	char *reference = abx__strf(ABX__SNAPSHOT_SCHEME "%s", snapshot_id);
+	struct entry *e = NULL;
+
+	if (reference && podd->images)
+		HASH_FIND_STR(podd->images->entries, reference, e);
+	if (e && e->state != IMAGE_WORKING)
+		entry_drop(podd, e);
+	abx__free(reference);
+}
+
 static struct entry *entry_new(struct podd *podd, const char *reference)
 {
 	struct entry *e = abx__calloc(1, sizeof(*e));
@@ -659,6 +707,9 @@ int abx__images_open(struct podd *podd, abx_error **reterr)
 		if (abx__fs_mkdir(podd->dir_fd, folders[i], 0700, 0) < 0)
 			return abx__error_errno(reterr, ABX_EIO, errno, "%s/%s",
 						podd->dir, folders[i]);
+	if (abx__snapshots_open(podd) < 0)
+		return abx__error_errno(reterr, ABX_EIO, errno, "%s/snapshots",
+					podd->dir);
 	abx__folder_trash(podd, "tmp");
 	if (abx__fs_mkdir(podd->dir_fd, "tmp", 0700, 0) < 0)
 		return abx__error_errno(reterr, ABX_EIO, errno, "%s/tmp", podd->dir);

@@ -248,6 +248,7 @@ void abx__pod_container_ended(struct container *c, const char *start_error, int 
 	struct pod *pod = c->pod;
 
 	if (!take_dying(pod, c) && pod->container == c) {
+		abx__snapshot_abort(pod);
 		pod->container = NULL;
 		if (c->is_init && !start_error && status == 0) {
 			pod->init_next++;
@@ -395,6 +396,7 @@ static void end_container(struct pod *pod)
 {
 	struct container *c = pod->container;
 
+	abx__snapshot_abort(pod);
 	pod->container = NULL;
 	c->handled = true;
 	c->next = pod->dying;
@@ -417,6 +419,7 @@ static void tear_down(struct pod *pod)
 	char path[256];
 
 	abx__probe_stop(pod);
+	abx__snapshot_abort(pod);
 	abx__cgroup_kill(podd, pod->key);
 	abx__net_remove(podd, pod->n);
 	close_namespaces(pod);

@@ -255,6 +255,7 @@ static void on_sweep(uv_timer_t *timer)
 	trim_logs(podd);
 	abx__cgroup_sweep(podd);
 	abx__folder_sweep(podd);
+	abx__snapshots_sweep(podd);
 	abx__folder_trash_kick(podd);
 }
 
@@ -347,6 +348,7 @@ int abx__podd_run(const struct podd_options *options, const abx__log *log)
 		abx__folder_adopt(&podd);
 		abx__net_sweep(&podd);
 		abx__cgroup_sweep(&podd);
+		abx__snapshots_sweep(&podd);
 		abx__folder_trash_kick(&podd);
 		r = abx__server_open(&podd, &err);
 	}

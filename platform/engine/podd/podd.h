@@ -26,6 +26,7 @@
 
 struct podd;
 struct pod;
+struct snapshot_job;
 
 /* ---- children (child.c) ---- */
 
@@ -77,6 +78,33 @@ struct image *abx__image_ref(struct image *image);
 void abx__image_unref(struct image *image);
 int abx__images_open(struct podd *podd, abx_error **reterr);
 void abx__images_close(struct podd *podd);
+
+/* What an image's file says, both ways; NULL when out of memory, or when it does not hold
+ * together. */
+struct image *abx__image_from_json(struct podd *podd, const char *reference,
+				   json_object *o);
+json_object *abx__image_to_json(const struct image *image);
+/* A snapshot that is gone. */
+void abx__image_forget(struct podd *podd, const char *snapshot_id);
+
+/* ---- snapshots (snapshot.c) ---- */
+
+int abx__snapshots_open(struct podd *podd);
+bool abx__snapshot_id_is_valid(const char *id);
+/* NULL when the reference is none of a snapshot. */
+const char *abx__snapshot_id_of(const char *reference);
+/* The image it is; NULL when there is none. A new reference. */
+json_object *abx__snapshot_read(struct podd *podd, const char *id);
+/* Begins one; abx__server_snapshot() says how it ended. ABX_ECONFLICT: the Pod does not
+ * run, or is being snapshotted. */
+int abx__pod_snapshot(struct pod *pod, const char *id, abx_error **reterr);
+/* From freeze.c: nothing of the Pod runs. */
+void abx__snapshot_frozen(struct pod *pod);
+/* The Pod does not wait for it: its container ends. */
+void abx__snapshot_abort(struct pod *pod);
+int abx__snapshot_delete(struct podd *podd, const char *id);
+/* Those that were deleted and are not used any more. */
+void abx__snapshots_sweep(struct podd *podd);
 
 /* ---- cgroups (cgroup.c) ---- */
 
@@ -227,9 +255,11 @@ struct pod {
 	uint64_t generation;
 	bool wipe; /* volumes main may write to are to be emptied before the next start */
 	bool deleting;
-	enum pod_activity activity; /* wanted */
-	enum pod_activity shown;    /* and reached */
-	bool freezing;
+	enum pod_activity activity;    /* wanted */
+	enum pod_activity shown;       /* and reached */
+	bool freezing;                 /* asked of the kernel, not there yet */
+	bool frozen;                   /* there: for its activity, or for a snapshot */
+	struct snapshot_job *snapshot; /* that the Pod stands still for */
 	char kept[64]; /* a container's folder the next start goes on with; "": none */
 
 	int userns_fd, netns_fd;
@@ -305,6 +335,8 @@ struct client;
 int abx__server_open(struct podd *podd, abx_error **reterr);
 void abx__server_close(struct podd *podd);
 void abx__server_pod(struct podd *podd, const struct pod *pod); /* tells everyone */
+void abx__server_snapshot(struct podd *podd, const char *id, int r, uint64_t bytes,
+			  const char *message);
 void abx__server_gone(struct podd *podd, const char *ns, const char *name);
 
 /* ---- the whole (podd.c) ---- */
@@ -351,6 +383,7 @@ struct podd {
 	} orphans[ABX__ORPHAN_MAX];
 	unsigned orphan_next;
 	struct image_table *images;
+	struct snapshot_job *snapshots; /* being made */
 	uv_signal_t sig_child, sig_term, sig_int;
 	uv_timer_t sweep, freeze_timer, trash_timer;
 	uint64_t freeze_look_ms;

@@ -194,6 +194,19 @@ void abx__server_pod(struct podd *podd, const struct pod *pod)
 	json_object_put(o);
 }
 
+void abx__server_snapshot(struct podd *podd, const char *id, int r, uint64_t bytes,
+			  const char *message)
+{
+	json_object *o = json_object_new_object();
+
+	json_object_object_add(o, "id", json_object_new_string(id));
+	json_object_object_add(o, "r", json_object_new_int(r));
+	json_object_object_add(o, "bytes", json_object_new_int64((int64_t)bytes));
+	json_object_object_add(o, "message", json_object_new_string(message));
+	tell_all(podd, ABX__PODD_SNAPSHOT_DONE, o);
+	json_object_put(o);
+}
+
 void abx__server_gone(struct podd *podd, const char *ns, const char *name)
 {
 	json_object *o = json_object_new_object();
@@ -382,6 +395,38 @@ static int do_activity(struct client *c, uint64_t seq, json_object *body, struct
 	return abx__pod_set_activity(pod, json_object_get_string(name), reterr);
 }
 
+static const char *id_of(json_object *body)
+{
+	json_object *id;
+
+	return json_object_object_get_ex(body, "id", &id) &&
+			       json_object_is_type(id, json_type_string)
+		       ? json_object_get_string(id)
+		       : "";
+}
+
+static int do_snapshot(struct client *c, uint64_t seq, json_object *body, struct pod *pod,
+		       abx_error **reterr)
+{
+	(void)c;
+	(void)seq;
+	return abx__pod_snapshot(pod, id_of(body), reterr);
+}
+
+static int do_snapshot_delete(struct client *c, uint64_t seq, json_object *body,
+			      struct pod *pod, abx_error **reterr)
+{
+	const char *id = id_of(body);
+
+	(void)seq;
+	(void)pod;
+	if (!abx__snapshot_id_is_valid(id))
+		return abx__error_set(reterr, ABX_EINVAL, "the request needs an id");
+	if (abx__snapshot_delete(c->server->podd, id) < 0)
+		return abx__error_set(reterr, ABX_EIO, "snapshot %s", id);
+	return ABX_OK;
+}
+
 /* What each request needs: a Pod that is there, and one that is not being deleted. `fn`
  * gives 1 when it replied. */
 static const struct {
@@ -394,6 +439,8 @@ static const struct {
 	[ABX__PODD_DELETE] = { do_delete, true, false },
 	[ABX__PODD_CONNECT] = { do_connect, true, true },
 	[ABX__PODD_ACTIVITY] = { do_activity, true, true },
+	[ABX__PODD_SNAPSHOT] = { do_snapshot, true, true },
+	[ABX__PODD_SNAPSHOT_DELETE] = { do_snapshot_delete, false, false },
 };
 
 static int find_pod(struct podd *podd, uint16_t type, json_object *body, struct pod **ret,

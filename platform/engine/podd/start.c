@@ -196,10 +196,33 @@ static int mount_root(const struct start_plan *plan, int state, abx_error **rete
 	return r;
 }
 
-/* The host's /usr below the built-in layer's usr/; writes go to an upper layer of the
- * container's own. */
+/* Every layer's usr/, the topmost first: the lowest is the built-in one, the others are
+ * snapshots'. */
+static int list_usr(const struct start_plan *plan, abx__buf *lower, abx_error **reterr)
+{
+	size_t count = 0;
+	int r = ABX_OK;
+
+	while (plan->image->layers[count])
+		count++;
+	for (size_t i = count; r == ABX_OK && i-- > 0;) {
+		char usr[40];
+		struct stat st;
+
+		snprintf(usr, sizeof(usr), "l%zu/usr", i);
+		if (lstat(usr, &st) == 0 && S_ISDIR(st.st_mode))
+			r = abx__buf_addf(lower, "%s:", usr);
+	}
+	if (r == ABX_OK)
+		r = abx__buf_adds(lower, "hu");
+	return r < 0 ? abx__error_nomem(reterr) : ABX_OK;
+}
+
+/* The host's /usr below the layers' usr/; writes go to an upper layer of the container's
+ * own. */
 static int mount_host_usr(const struct start_plan *plan, abx_error **reterr)
 {
+	abx__buf lower = ABX__BUF_INIT_CAP(4000);
 	int r = make_dir("hu", reterr);
 
 	if (r == ABX_OK)
@@ -210,8 +233,11 @@ static int mount_host_usr(const struct start_plan *plan, abx_error **reterr)
 	     abx__fs_mkdir(AT_FDCWD, "p/uwk", 0700, plan->id_base) < 0))
 		r = abx__error_errno(reterr, ABX_EIO, errno, "upper layer");
 	if (r == ABX_OK)
-		r = mount_overlay(plan, "l0/usr:hu", "p/uup", "p/uwk", "root/usr",
-				  reterr);
+		r = list_usr(plan, &lower, reterr);
+	if (r == ABX_OK)
+		r = mount_overlay(plan, abx__buf_str(&lower), "p/uup", "p/uwk",
+				  "root/usr", reterr);
+	abx__buf_done(&lower);
 	return r;
 }
 
