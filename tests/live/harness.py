@@ -224,10 +224,14 @@ def pools(env):
     return answer.json["items"]
 
 
+def ready_idle(pool):
+    """Idle Pods that can be claimed at once: those that still start count as idle, too."""
+    return pool["status"].get("idleReplicas", 0) - pool["status"].get("unavailableIdleReplicas", 0)
+
+
 def wait_warm(env, seconds=180):
-    """Until every pool of an env has all its Pods idle, but for those claimed."""
+    """Until every pool of an env has all its Pods idle and ready, but for those claimed."""
     def warm():
-        state = [(pool["spec"]["replicas"], pool["status"].get("idleReplicas", 0), pool["status"].get("runningReplicas", 0))
-                 for pool in pools(env)]
+        state = [(pool["spec"]["replicas"], ready_idle(pool), pool["status"].get("runningReplicas", 0)) for pool in pools(env)]
         return state and all(idle + running >= replicas > 0 and idle > 0 for replicas, idle, running in state)
     wait_for("env %s is warm" % env, warm, seconds)

@@ -15,7 +15,7 @@ import uuid
 
 import daemons
 import oci
-from harness import BASE, STATE_DIR, Sandbox, abx, e2b, finish, native, note, pools, request, running_ids, step, wait_for, wait_warm
+from harness import BASE, STATE_DIR, Sandbox, abx, e2b, finish, native, note, pools, ready_idle, request, running_ids, step, wait_for, wait_warm
 
 ROUNDS = int(sys.argv[1]) if len(sys.argv) > 1 else 50
 SANDBOXES = int(sys.argv[2]) if len(sys.argv) > 2 else 50
@@ -179,7 +179,7 @@ def _():
     for each in running_ids():
         assert Sandbox.of(each).kill() in (204, 404)
     assert running_ids() == []
-    wait_for("all Pods idle", lambda: all(pool["status"].get("idleReplicas", 0) == pool["spec"]["replicas"] and
+    wait_for("all Pods idle", lambda: all(ready_idle(pool) == pool["spec"]["replicas"] and
                                           pool["status"].get("runningReplicas", 0) == 0 for pool in pools(ENV)), 120)
 
 
