@@ -43,10 +43,10 @@ typedef struct abx__gateway_options {
 		      void (*done)(void *done_userdata, int r, const abx_error *err),
 		      void *done_userdata);
 	void *userdata;
-	/* For an answer to begin, and for what waits to be taken by the sandbox; 0: 640 s.
-	   A stream under way may be silent for as long as it likes. */
+	/* For an answer to begin, and for what waits to be taken by the sandbox; 0: 640
+	   s. A stream under way may be silent for as long as it likes. */
 	uint64_t idle_timeout_ms;
-	uint64_t connect_ms;      /* for one try; 0: 10 s */
+	uint64_t connect_ms; /* for one try; 0: 10 s */
 	uint64_t retry_ms; /* waits 1, 2, 3, 4 times this between five tries; 0: 100 ms */
 	size_t piece_bytes; /* read at once, and queued at most; 0: 256 KiB */
 	unsigned kept_most; /* idle connections kept to a runtime's port; 0: 8 */
