@@ -29,8 +29,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		fields[i] = i > 0 && strcmp(at, "-") == 0 ? NULL : at;
 		at = end;
 	}
-	in = (abx__route_input){ fields[0], fields[1], fields[2],
-				 fields[3], fields[4], fields[5] };
+	in = (abx__route_input){ fields[0], fields[1], fields[2], fields[3],
+				 fields[4], fields[5], "box.test" };
 	abx__route_parse(&in, &route);
 	if (route.form != ABX__ROUTE_NONE && !route.wrong) {
 		const char *end = in.target + strlen(in.target);

@@ -89,7 +89,7 @@ static void on_request(abx__http_req *req, void *userdata)
 	listener *l = userdata;
 	app *a = l->app;
 
-	if (abx__gateway_match(req)) {
+	if (abx__gateway_match(a->gateway, req)) {
 		a->request_is_remote = l->remote;
 		abx__gateway_serve(a->gateway, req);
 	} else {
@@ -548,6 +548,7 @@ static int new_gateway(app *a, abx_error **reterr)
 					    .sandboxes =
 						    abx__control_sandboxes(a->control),
 					    .log = &a->log,
+					    .domain = a->s->domain,
 					    .check_key = a->any_remote ? check_key : NULL,
 					    .resume = resume,
 					    .userdata = a };

@@ -13,9 +13,11 @@
 
 /* ---- the decision ---- */
 
-static void read_route(const abx__http_req *req, abx__route *ret)
+static void read_route(const abx__gateway *gateway, const abx__http_req *req,
+		       abx__route *ret)
 {
 	abx__route_input in = {
+		.domain = gateway->opts.domain,
 		.target = abx__http_req_target(req),
 		.host = abx__http_req_header(req, "host"),
 		.e2b_id = abx__http_req_header(req, "e2b-sandbox-id"),
@@ -27,11 +29,11 @@ static void read_route(const abx__http_req *req, abx__route *ret)
 	abx__route_parse(&in, ret);
 }
 
-bool abx__gateway_match(const abx__http_req *req)
+bool abx__gateway_match(const abx__gateway *gateway, const abx__http_req *req)
 {
 	abx__route route;
 
-	read_route(req, &route);
+	read_route(gateway, req, &route);
 	return route.form != ABX__ROUTE_NONE;
 }
 
@@ -86,7 +88,7 @@ void abx__gateway_serve(abx__gateway *gateway, abx__http_req *req)
 	const char *refusal;
 	abx__route route;
 
-	read_route(req, &route);
+	read_route(gateway, req, &route);
 	if (gateway->closing || route.form == ABX__ROUTE_NONE) {
 		abx__http_res_abort(req);
 		return;

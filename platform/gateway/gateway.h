@@ -43,6 +43,8 @@ typedef struct abx__gateway_options {
 		      void (*done)(void *done_userdata, int r, const abx_error *err),
 		      void *done_userdata);
 	void *userdata;
+	const char *domain; /* names below it are the platform's (route.h); NULL: none
+			       known; borrowed */
 	/* For an answer to begin, and for what waits to be taken by the sandbox; 0: 640
 	   s. A stream under way may be silent for as long as it likes. */
 	uint64_t idle_timeout_ms;
@@ -62,7 +64,7 @@ void abx__gateway_close(abx__gateway *gateway, void (*done)(void *userdata),
 			void *userdata);
 
 /* Is this request for a sandbox's port? */
-bool abx__gateway_match(const abx__http_req *req);
+bool abx__gateway_match(const abx__gateway *gateway, const abx__http_req *req);
 void abx__gateway_serve(abx__gateway *gateway, abx__http_req *req);
 
 /* Arming over the same connections; lives as long as the gateway. */

@@ -5,6 +5,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/alloc.h"
 #include "base/str.h"
@@ -167,9 +168,41 @@ static bool is_api(const abx__route_input *in)
 	return strncmp(target, id, len) == 0 && strcmp(target + len, "/connect") == 0;
 }
 
+/* The length of the one label before ".DOMAIN" or ".DOMAIN:PORT"; 0: it is none of ours.
+ */
+static size_t own_label(const abx__route_input *in)
+{
+	size_t label, len = in->domain ? strlen(in->domain) : 0;
+	const char *rest;
+
+	if (!in->host || len == 0)
+		return 0;
+	label = strcspn(in->host, ".");
+	rest = in->host + label;
+	if (*rest != '.' || strncasecmp(rest + 1, in->domain, len) != 0 ||
+	    (rest[1 + len] && rest[1 + len] != ':'))
+		return 0;
+	return label;
+}
+
+/* True: the host has decided. */
+static bool parse_own_host(const abx__route_input *in, abx__route *ret)
+{
+	size_t label = own_label(in);
+
+	if (label == 3 && strncasecmp(in->host, "api", 3) == 0)
+		return true;
+	if (label == 0 || !parse_host(in->host, ret))
+		return false;
+	set_rest(ret, in->target);
+	return true;
+}
+
 void abx__route_parse(const abx__route_input *in, abx__route *ret)
 {
 	memset(ret, 0, sizeof(*ret));
+	if (parse_own_host(in, ret))
+		return;
 	if (is_api(in))
 		return;
 	if (parse_path(in, ret) && !headers_disagree(in, ret))

@@ -8,6 +8,9 @@
  * The path form yields to headers that name another sandbox: then the path is the
  * sandbox's own. Clients in the wild send the headers along with the path form, so
  * headers first would hand them their own prefix as a path.
+ *
+ * Below the platform's own domain the host alone decides: PORT-ID.DOMAIN is that
+ * sandbox's whatever path and headers say, api.DOMAIN never is one's.
  */
 #ifndef ABX_GATEWAY_ROUTE_H
 #define ABX_GATEWAY_ROUTE_H
@@ -32,6 +35,7 @@ typedef struct abx__route_input {
 	const char *host;
 	const char *e2b_id, *e2b_port;
 	const char *x_id, *x_port;
+	const char *domain; /* the platform's own; NULL: none is known */
 } abx__route_input;
 
 typedef struct abx__route {

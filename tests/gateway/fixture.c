@@ -103,7 +103,7 @@ static void on_front(abx__http_req *req, void *userdata)
 {
 	struct fixture *f = userdata;
 
-	if (abx__gateway_match(req))
+	if (abx__gateway_match(f->gateway, req))
 		abx__gateway_serve(f->gateway, req);
 	else
 		abx__http_res_send(req, 404, NULL, "other", 5);

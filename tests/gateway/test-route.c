@@ -106,6 +106,53 @@ Test(gateway_route, every_form_finds_its_sandbox)
 	}
 }
 
+Test(gateway_route, below_its_own_domain_the_host_alone_decides)
+{
+	static const struct {
+		const char *host, *target, *header_id;
+		enum abx__route_form form;
+		const char *id;
+	} rows[] = {
+		{ "80-abc.box.test", "/sandboxes/other/81/x", NULL, ABX__ROUTE_HOST,
+		  "abc" },
+		{ "80-abc.box.test:8443", "/e2b/x", "other", ABX__ROUTE_HOST, "abc" },
+		{ "80-ABC-00.Box.Test", "/x", NULL, ABX__ROUTE_HOST, "abc-00" },
+		{ "api.box.test", "/sandboxes/abc/80/x", NULL, ABX__ROUTE_NONE, "" },
+		{ "API.box.test:1", "/sandboxes/abc/connect", "abc", ABX__ROUTE_NONE,
+		  "" },
+		/* The shared host, and names that are not ours, go by headers and path.
+		 */
+		{ "sandbox.box.test", "/x", "abc", ABX__ROUTE_E2B_HEADERS, "abc" },
+		{ "box.test", "/sandboxes/abc/80/x", NULL, ABX__ROUTE_PATH, "abc" },
+		{ "127.0.0.1:8443", "/x", "abc", ABX__ROUTE_E2B_HEADERS, "abc" },
+		{ "[::1]:8443", "/x", "abc", ABX__ROUTE_E2B_HEADERS, "abc" },
+		{ "[::ffff:10.0.0.1]:80", "/x", "abc", ABX__ROUTE_E2B_HEADERS, "abc" },
+		{ "api.box.tester", "/sandboxes/abc/80/x", NULL, ABX__ROUTE_PATH, "abc" },
+		{ "80-foo.a.box.test", "/sandboxes/abc/80/x", NULL, ABX__ROUTE_PATH,
+		  "abc" },
+		{ "80-foo.gateway.example", "/sandboxes/abc/80/x", NULL, ABX__ROUTE_PATH,
+		  "abc" },
+	};
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		const abx__route_input in = {
+			.target = rows[i].target,
+			.host = rows[i].host,
+			.e2b_id = rows[i].header_id,
+			.e2b_port = rows[i].header_id ? "49983" : NULL,
+			.domain = "box.test",
+		};
+		abx__route route;
+
+		abx__route_parse(&in, &route);
+		cr_assert_eq(route.form, rows[i].form, "row %zu", i);
+		cr_assert_null(route.wrong, "row %zu: %s", i, route.wrong);
+		cr_assert_str_eq(route.id, rows[i].id, "row %zu", i);
+		if (route.form == ABX__ROUTE_HOST)
+			cr_assert_eq(route.rest, in.target, "row %zu", i);
+	}
+}
+
 Test(gateway_route, what_is_not_for_a_sandbox_passes_by)
 {
 	static const abx__route_input rows[] = {
