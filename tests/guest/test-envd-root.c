@@ -3,88 +3,23 @@
  * libraries, no accounts, no /proc.
  */
 #include <criterion/criterion.h>
-#include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <sys/sysmacros.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "envd-child.h"
+#include "envd-root.h"
 
 static envd_child child;
 static char root[64];
-
-static bool copy_program(const char *from, const char *to)
-{
-	pid_t pid = fork();
-	int status;
-
-	if (pid == 0) {
-		execlp("cp", "cp", from, to, (char *)NULL);
-		_exit(127);
-	}
-	waitpid(pid, &status, 0);
-	return status == 0;
-}
-
-static bool make_root(void)
-{
-	const char *top = getenv("top_builddir");
-	char path[4200], envd[4200];
-
-	snprintf(root, sizeof(root), "/tmp/abx-envd-root-XXXXXX");
-	if (!mkdtemp(root))
-		return false;
-	snprintf(envd, sizeof(envd), "%s/agentbox-envd", top ? top : ".");
-	snprintf(path, sizeof(path), "%s/envd", root);
-	if (!copy_program(envd, path))
-		return false;
-	snprintf(path, sizeof(path), "%s/bin", root);
-	mkdir(path, 0755);
-	snprintf(path, sizeof(path), "%s/bin/busybox", root);
-	if (!copy_program("/bin/busybox", path))
-		return false;
-	snprintf(path, sizeof(path), "%s/bin/sh", root);
-	if (symlink("busybox", path) < 0)
-		return false;
-	snprintf(path, sizeof(path), "%s/dev", root);
-	mkdir(path, 0755);
-	snprintf(path, sizeof(path), "%s/dev/null", root);
-	return mknod(path, S_IFCHR | 0666, makedev(1, 3)) == 0;
-}
-
-static void remove_root(void)
-{
-	pid_t pid = fork();
-
-	if (pid == 0) {
-		execlp("rm", "rm", "-rf", root, (char *)NULL);
-		_exit(127);
-	}
-	waitpid(pid, NULL, 0);
-}
-
-static bool is_static_and_allowed(void)
-{
-#ifdef __SANITIZE_ADDRESS__
-	return false;
-#else
-	return geteuid() == 0 && access("/bin/busybox", X_OK) == 0;
-#endif
-}
 
 Test(envd_root, a_busybox_root_without_accounts_is_enough, .timeout = 60)
 {
 	envd_run run;
 	envd_answer answer;
 
-	if (!is_static_and_allowed())
+	if (!envd_root_is_possible())
 		cr_skip_test("needs root, /bin/busybox (busybox-static) and a build "
 			     "without sanitizers");
-	cr_assert(make_root());
+	cr_assert(envd_root_make(root));
 	child.root = root;
 	envd_child_start(&child, (const char *const[]){ "-isnotfc", NULL });
 	run = envd_child_run(&child, "{\"process\":{\"cmd\":\"sh\",\"args\":[\"-c\","
@@ -115,5 +50,5 @@ Test(envd_root, a_busybox_root_without_accounts_is_enough, .timeout = 60)
 	cr_assert(answer.status == 500, "metrics need /proc");
 	envd_answer_done(&answer);
 	envd_child_stop(&child);
-	remove_root();
+	envd_root_remove(root);
 }
