@@ -1,11 +1,8 @@
 /*
- * process.h - the stream of one command: a Start or Connect call of envd, from its first
- * event to its end.
+ * process.h - a process of a sandbox as it is seen from here: the stream of its events,
+ * and envd's calls on one by its id.
  *
- * Invariants: the pid is known before any output is given; output goes to the sinks in
- * order and never while one of them has paused; the end is noted once. The handle's owner
- * holds one reference and the HTTP call another, so the tail of a stream is still read
- * (and its connection kept) after the handle is gone.
+ * Invariant: the pid is known before any output is given.
  */
 #ifndef ABX_CLIENT_PROCESS_H
 #define ABX_CLIENT_PROCESS_H
@@ -13,45 +10,43 @@
 #include <agentbox/agentbox.h>
 #include <json-c/json.h>
 
-#include "client/client.h"
-#include "client/request.h"
-#include "io/connect-frame.h"
+#include "client/stream.h"
 
 struct abx_process {
-	abx_client *client;
-	unsigned refs;
-	abx__http_call *call; /* NULL once the stream is over */
-	abx__buf request;     /* what was sent; lives as long as the call */
-	abx__connect_parser parser;
-	abx__kick kick;   /* gives the backlog */
-	abx__buf backlog; /* whole messages that came while paused */
-	abx__buf refusal; /* the body of an answer that is not 200 */
+	abx__stream stream; /* first */
 	uint32_t pid;
-	abx_sink_fn on_stdout, on_stderr;
+	abx_sink_fn on_stdout, on_stderr; /* a terminal's output is stdout */
 	void *userdata;
 	bool collect;
 	abx__buf out, err;
-	bool is_paused;
-	bool may_pause;
-	bool is_over;   /* the HTTP call's end came */
-	bool has_ended; /* end_r and the rest are set */
-	int end_r;
-	abx_error *end_err;
 	int exit_code;
 	char *error;
-	uint32_t timeout_ms; /* for the message */
-	abx_op *start_op;    /* waits for the pid; not a reference */
-	abx_op *end_op;      /* waits for the end; not a reference */
-	bool was_waited;
 };
 
 /* A handle that listens to nothing yet; opts are complete. */
 abx_process *abx__process_new(abx_client *client, const abx_command_options *opts);
-/* Sends `message` (taken) to a streaming method; `req` has the rest. */
-int abx__process_open(abx_process *process, abx__request *req, json_object *message,
+
+/* ---- process-call.c ---- */
+
+/* Sends `message` (taken) to Start or Connect for `op`. Ends a start function. */
+int abx__process_open(abx_op *op, abx__request *req, const abx_command_options *opts,
+		      json_object *message, abx_error **reterr);
+/* {"process": {"pid": N}}, what every call on a process begins with; NULL when out of
+ * memory. */
+json_object *abx__process_selector(uint32_t pid);
+/* A unary call, named `what` in messages. Takes `message`; pid 0: no process of its own.
+   Ends a start function. */
+int abx__process_call(abx_sandbox *sandbox, const abx__then *then, const char *method,
+		      json_object *message, int (*on_answer)(abx_op *, int, abx_error **),
+		      abx_error **reterr, const char *what, uint32_t pid);
+/* Input to a process; `kind` is "stdin" or "pty". */
+int abx__process_send(abx_sandbox *sandbox, uint32_t pid, const char *kind,
+		      const char *data, size_t len, const abx__then *then,
 		      abx_error **reterr);
-/* The result of an ended command; ABX_ENOMEM. Takes the collected output along. */
-int abx__process_result(abx_process *process, abx_command_result **ret,
-			abx_error **reterr);
+/* What to start, as a StartRequest. `cmd` is a line for the shell, or NULL. */
+int abx__process_message(const char *cmd, const abx_command_options *opts,
+			 json_object **ret, abx_error **reterr);
+/* `text` (may be NULL) is UTF-8; `what` names it in the message. */
+int abx__process_check_text(const char *what, const char *text, abx_error **reterr);
 
 #endif
