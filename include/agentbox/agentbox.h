@@ -14,7 +14,9 @@
 #include <agentbox/files.h>
 #include <agentbox/op.h>
 #include <agentbox/platform.h>
+#include <agentbox/pty.h>
 #include <agentbox/sandbox.h>
 #include <agentbox/version.h>
+#include <agentbox/watch.h>
 
 #endif

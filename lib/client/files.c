@@ -43,7 +43,7 @@ static int make_message(const struct call *call, const abx_file_options *opts,
 	return ABX_OK;
 }
 
-static int check_path(const char *what, const char *path, abx_error **reterr)
+int abx__file_check_path(const char *what, const char *path, abx_error **reterr)
 {
 	if (path && *path && abx__utf8_is_valid(path, strlen(path)))
 		return ABX_OK;
@@ -73,8 +73,8 @@ static int start_call(abx_sandbox *sandbox, const struct call *call,
 				      call->what);
 	if ((r = abx__options_copy(&opts, sizeof(opts), user_opts, "abx_file_options",
 				   reterr)) < 0 ||
-	    (r = check_path(call->what, call->path, reterr)) < 0 ||
-	    (call->to && (r = check_path(call->what, call->to, reterr)) < 0) ||
+	    (r = abx__file_check_path(call->what, call->path, reterr)) < 0 ||
+	    (call->to && (r = abx__file_check_path(call->what, call->to, reterr)) < 0) ||
 	    (r = abx__op_new(sandbox->client, then, &op, reterr, "%s %s in sandbox %s",
 			     call->what, call->path, sandbox->id)) < 0)
 		return r;

@@ -4,6 +4,7 @@
 #include "client/op.h"
 
 #include <stdarg.h>
+#include <string.h>
 
 #include "base/alloc.h"
 #include "base/error.h"
@@ -162,6 +163,9 @@ static void call_done(const abx_op *op, void *result)
 	case ABX__OP_FILE_LIST:
 		fn->file_list(userdata, r, result, err);
 		break;
+	case ABX__OP_WATCH:
+		fn->watch(userdata, r, result, err);
+		break;
 	}
 }
 
@@ -192,6 +196,9 @@ void abx__op_free_result(enum abx__op_kind kind, void *result)
 		break;
 	case ABX__OP_FILE_LIST:
 		abx_file_list_free(result);
+		break;
+	case ABX__OP_WATCH:
+		abx_watch_free(result);
 		break;
 	case ABX__OP_DONE:
 	case ABX__OP_SANDBOX_NEXT: /* the iterator's */
@@ -273,6 +280,19 @@ int abx__wait_end(abx_client *client, abx__wait *wait, int r, abx_error **reterr
 	}
 	abx_error_free(wait->err);
 	return wait->r;
+}
+
+int abx__wait_object(abx_client *client, const abx__then *then, int r, void *ret,
+		     abx_error **reterr)
+{
+	if (r < 0)
+		return r;
+	r = abx__wait_end(client, then->wait, r, reterr);
+	if (r >= 0 && ret)
+		memcpy(ret, &then->wait->result, sizeof(then->wait->result));
+	else
+		abx__op_free_result(then->kind, then->wait->result);
+	return r;
 }
 
 int abx__wait_text(abx_client *client, abx__wait *wait, int r, char **ret,

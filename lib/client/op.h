@@ -30,6 +30,7 @@ enum abx__op_kind {
 	ABX__OP_PROCESS_LIST,
 	ABX__OP_FILE_INFO,
 	ABX__OP_FILE_LIST,
+	ABX__OP_WATCH,
 };
 
 union abx__done {
@@ -44,6 +45,7 @@ union abx__done {
 	abx_process_list_fn process_list;
 	abx_file_info_fn file_info;
 	abx_file_list_fn file_list;
+	abx_watch_fn watch;
 };
 
 /* Where a blocking call finds how it went. */
@@ -126,6 +128,11 @@ int abx__then_end(const abx__then *then, int r);
 /* The end of a blocking function: pumps until it is over. Returns what the operation
  * returns. */
 int abx__wait_end(abx_client *client, abx__wait *wait, int r, abx_error **reterr);
+#define ABX__CLIENT_OF(handle) ((handle) ? (handle)->client : NULL)
+/* The same for one that yields an object: `ret` is the address of the pointer it goes
+   to; NULL: it is freed. With `r` negative `client` may be NULL. */
+int abx__wait_object(abx_client *client, const abx__then *then, int r, void *ret,
+		     abx_error **reterr);
 /* The same for one whose result is a text; `ret` may be NULL. */
 int abx__wait_text(abx_client *client, abx__wait *wait, int r, char **ret,
 		   abx_error **reterr);

@@ -138,6 +138,12 @@ static int input_answer(abx_op *op, int status, abx_error **reterr)
 	if (status == 500 && strstr(abx__buf_str(&op->in), "stdin not enabled or closed"))
 		return abx__error_set(reterr, ABX_ESTATE,
 				      "its standard input is not open");
+	if (status == 500 && strstr(abx__buf_str(&op->in), "has no tty"))
+		return abx__error_set(reterr, ABX_ESTATE, "it has no terminal");
+	if (status == 500 && strstr(abx__buf_str(&op->in), "has a tty"))
+		return abx__error_set(
+			reterr, ABX_ESTATE,
+			"it is a terminal; abx_pty_send_input() types into it");
 	return code;
 }
 

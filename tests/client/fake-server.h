@@ -44,7 +44,7 @@ void fake_server_stop(fake_server *server);
 const char *fake_server_url(fake_server *server);
 const char *fake_server_socket(fake_server *server);
 /* Requests so far; and request `index` as "METHOD target\nname: value\n...\n\nbody"
- * (names in lower case). */
+ * (names in lower case); of a Connect stream the message without its envelope. */
 unsigned fake_server_count(fake_server *server);
 const char *fake_server_seen(fake_server *server, unsigned index);
 /* Connections taken so far is not known to the server; bytes of request bodies are. */

@@ -10,7 +10,11 @@
 
 #include <agentbox/agentbox.h>
 
+#include "base/buf.h"
 #include "fake-server.h"
+#include "io/connect-frame.h"
+
+#define STREAM "application/connect+json"
 
 typedef struct fixture {
 	fake_server *server;
@@ -46,6 +50,22 @@ static inline void fixture_down(fixture *f)
 	abx_sandbox_free(f->sandbox);
 	abx_client_free(f->client);
 	fake_server_stop(f->server);
+}
+
+/* A stream of messages; "!" before the last makes it the end of the stream. */
+static inline char *frames(const char *const *messages, size_t *ret_len)
+{
+	abx__buf buf = ABX__BUF_INIT;
+
+	for (size_t i = 0; messages[i]; i++) {
+		bool is_end = messages[i][0] == '!';
+		const char *text = messages[i] + is_end;
+
+		abx__connect_frame_add(&buf, is_end ? ABX__CONNECT_END_STREAM : 0, text,
+				       strlen(text));
+	}
+	*ret_len = buf.len;
+	return abx__buf_take(&buf);
 }
 
 /* The error at hand has this code and says this. */

@@ -3,30 +3,10 @@
  * pausing, and the calls by pid.
  */
 #include "base/alloc.h"
-#include "base/buf.h"
 #include "base/id.h"
 #include "fixture.h"
-#include "io/connect-frame.h"
 
 TestSuite(client_commands, .timeout = 30);
-
-#define STREAM "application/connect+json"
-
-/* A stream of messages; "!" before the last makes it the end of the stream. */
-static char *frames(const char *const *messages, size_t *ret_len)
-{
-	abx__buf buf = ABX__BUF_INIT;
-
-	for (size_t i = 0; messages[i]; i++) {
-		bool is_end = messages[i][0] == '!';
-		const char *text = messages[i] + is_end;
-
-		abx__connect_frame_add(&buf, is_end ? ABX__CONNECT_END_STREAM : 0, text,
-				       strlen(text));
-	}
-	*ret_len = buf.len;
-	return abx__buf_take(&buf);
-}
 
 static const char *const hello[] = {
 	"{\"event\":{\"start\":{\"pid\":42}}}",
@@ -101,13 +81,15 @@ Test(client_commands, the_request_says_what_to_run)
 	abx_command_run(f.sandbox, "a 'b' \"c\"", NULL, NULL, &err);
 	cr_expect(strstr(abx_error_message(err), "") != NULL);
 	abx_error_free(err);
-	/* The body begins with five bytes of envelope whose first is NUL, so the text is
-	 * looked at behind them. */
+	expect_seen(&f, 0, "\"cmd\":\"/bin/bash\"");
+	expect_seen(&f, 0, "\"-c\",\"a 'b' \\\"c\\\"\"");
 	o.argv = argv;
 	o.stdin_open = 1;
 	o.timeout_ms = ABX_NO_TIMEOUT;
 	abx_command_run(f.sandbox, NULL, &o, NULL, NULL);
 	expect_not_seen(&f, 1, "connect-timeout-ms");
+	expect_seen(&f, 1, "\"cmd\":\"ls\"");
+	expect_seen(&f, 1, "\"stdin\":true");
 	expect_seen(&f, 0, "connect-timeout-ms: 60000\n");
 	fixture_down(&f);
 }
