@@ -101,6 +101,17 @@ typedef struct abx__pod_change {
 /* The image a snapshot is: this and its id. Nobody but control/ may name one. */
 #define ABX__POD_SNAPSHOT_SCHEME "snapshot:"
 
+/* What a Pod uses. */
+typedef struct abx__pod_stats {
+	uint64_t
+		cpu_ns; /* of all its processes so far; only its growth means something */
+	uint64_t memory_bytes, memory_cache; /* without, and in, the page cache */
+	uint64_t memory_total;               /* the limit, or what the machine has */
+	uint64_t disk_used, disk_total;      /* of what its root lies on */
+} abx__pod_stats;
+typedef void (*abx__stats_done)(void *userdata, int r, const abx__pod_stats *stats,
+				const abx_error *err);
+
 typedef struct abx__engine abx__engine;
 typedef struct abx__engine_ops {
 	const char *name; /* "local", "kubernetes", "fake" */
@@ -158,6 +169,16 @@ typedef struct abx__engine_ops {
 	 */
 	void (*delete_snapshot)(abx__engine *engine, const char *id,
 				abx__engine_done done, void *userdata);
+
+	/* What the Pod uses now; cheap. ABX_ENOTFOUND, ABX_EUNAVAILABLE. */
+	void (*stat_pod)(abx__engine *engine, const char *namespace_, const char *name,
+			 abx__stats_done done, void *userdata);
+
+	/* A descriptor to read to its end: what the main container has written since it
+	   was last started, at most a MiB of it, and nothing of a container before.
+	   ABX_ENOTFOUND also when nothing was written yet. */
+	void (*open_log)(abx__engine *engine, const char *namespace_, const char *name,
+			 abx__fd_done done, void *userdata);
 
 	/* Everything given back; Pods go on running. `done` once nothing is left to
 	 * complete. */

@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -46,6 +47,8 @@ enum event_type {
 	EV_CONNECT,
 	EV_SNAPSHOT,
 	EV_SNAPSHOT_GONE,
+	EV_STATS,
+	EV_LOG,
 };
 
 typedef struct event {
@@ -70,6 +73,7 @@ typedef struct event {
 	abx__engine_done done;
 	abx__fd_done fd_done;
 	abx__snapshot_done snapshot_done;
+	abx__stats_done stats_done;
 	void (*closed)(void *userdata);
 	void *userdata;
 } event;
@@ -567,6 +571,50 @@ static void run_connect(fake_engine *e, const event *ev)
 	ev->fd_done(ev->userdata, r, -1, err);
 }
 
+/* Half a core of the time that passes, and a little memory. */
+static void run_stats(fake_engine *e, const event *ev)
+{
+	const abx__clock *clock = e->options.clock;
+	const abx__pod_stats stats = {
+		.cpu_ns = (uint64_t)clock->mono_ms(clock->userdata) * 500000,
+		.memory_bytes = (uint64_t)100 << 20,
+		.memory_cache = (uint64_t)10 << 20,
+		.memory_total = (uint64_t)2 << 30,
+		.disk_used = (uint64_t)1 << 30,
+		.disk_total = (uint64_t)10 << 30,
+	};
+	ABX_CLEANUP(abx__error_freep) abx_error *err = NULL;
+	int r = ABX_OK;
+
+	if (ev->inject)
+		r = abx__error_set(&err, ev->inject, "pod %s/%s: injected failure",
+				   ev->namespace_, ev->name);
+	else if (!find(e, ev->namespace_, ev->name))
+		r = abx__error_set(&err, ABX_ENOTFOUND, "pod %s/%s does not exist",
+				   ev->namespace_, ev->name);
+	ev->stats_done(ev->userdata, r, r == ABX_OK ? &stats : NULL, err);
+}
+
+static void run_log(fake_engine *e, const event *ev)
+{
+	ABX_CLEANUP(abx__error_freep) abx_error *err = NULL;
+	int fd = -1, r = ABX_OK;
+
+	if (!find(e, ev->namespace_, ev->name))
+		r = abx__error_set(&err, ABX_ENOTFOUND, "pod %s/%s does not exist",
+				   ev->namespace_, ev->name);
+	else
+		fd = memfd_create("log", MFD_CLOEXEC);
+	if (fd >= 0 && (write(fd, ABX__FAKE_LOG, sizeof(ABX__FAKE_LOG) - 1) < 0 ||
+			lseek(fd, 0, SEEK_SET) < 0)) {
+		close(fd);
+		fd = -1;
+	}
+	if (r == ABX_OK && fd < 0)
+		r = abx__error_set(&err, ABX_EIO, "no descriptor for a log");
+	ev->fd_done(ev->userdata, r, fd, err);
+}
+
 bool abx__fake_engine_step(abx__engine *base)
 {
 	fake_engine *e = (fake_engine *)base;
@@ -609,6 +657,12 @@ bool abx__fake_engine_step(abx__engine *base)
 		break;
 	case EV_SNAPSHOT_GONE:
 		run_snapshot_gone(e, ev);
+		break;
+	case EV_STATS:
+		run_stats(e, ev);
+		break;
+	case EV_LOG:
+		run_log(e, ev);
 		break;
 	}
 	event_free(ev);
@@ -827,6 +881,23 @@ static void fake_delete_snapshot(abx__engine *base, const char *id, abx__engine_
 	event_add(e, ev, 0);
 }
 
+static void fake_stat_pod(abx__engine *base, const char *namespace_, const char *name,
+			  abx__stats_done done, void *userdata)
+{
+	fake_engine *e = (fake_engine *)base;
+	event *ev = event_new(EV_STATS, namespace_, name);
+	int inject = injected(e, ABX__FAKE_STAT);
+
+	if (!ev) {
+		done(userdata, ABX_ENOMEM, NULL, NULL);
+		return;
+	}
+	ev->inject = inject;
+	ev->stats_done = done;
+	ev->userdata = userdata;
+	event_add(e, ev, 0);
+}
+
 size_t abx__fake_engine_snapshots(const abx__engine *base)
 {
 	const fake_engine *e = (const fake_engine *)base;
@@ -835,6 +906,21 @@ size_t abx__fake_engine_snapshots(const abx__engine *base)
 	for (const bad_image *s = e->snapshots; s; s = s->next)
 		count++;
 	return count;
+}
+
+static void fake_open_log(abx__engine *base, const char *namespace_, const char *name,
+			  abx__fd_done done, void *userdata)
+{
+	fake_engine *e = (fake_engine *)base;
+	event *ev = event_new(EV_LOG, namespace_, name);
+
+	if (!ev) {
+		done(userdata, ABX_ENOMEM, -1, NULL);
+		return;
+	}
+	ev->fd_done = done;
+	ev->userdata = userdata;
+	event_add(e, ev, 0);
 }
 
 static void fake_close(abx__engine *base, void (*done)(void *userdata), void *userdata)
@@ -863,6 +949,8 @@ static const abx__engine_ops fake_ops = {
 	.connect_pod = fake_connect_pod,
 	.snapshot_pod = fake_snapshot_pod,
 	.delete_snapshot = fake_delete_snapshot,
+	.stat_pod = fake_stat_pod,
+	.open_log = fake_open_log,
 	.close = fake_close,
 };
 

@@ -25,6 +25,7 @@ enum abx__fake_op {
 	ABX__FAKE_CHANGE,
 	ABX__FAKE_DELETE,
 	ABX__FAKE_SNAPSHOT,
+	ABX__FAKE_STAT,
 	ABX__FAKE_OP_COUNT,
 };
 
@@ -37,6 +38,12 @@ typedef struct abx__fake_engine_options {
 	int64_t snapshot_ms; /* until a snapshot is made */
 	int64_t freeze_ms;   /* until a Pod stands still, is stopped or thawed */
 } abx__fake_engine_options;
+
+/* What every fake container has written. */
+#define ABX__FAKE_LOG                                                                  \
+	"first light\n"                                                                \
+	"{\"time\":\"2026-01-02T03:04:05.678Z\",\"level\":\"warn\",\"msg\":\"low\"}\n" \
+	"ERROR: it broke\n"
 
 int abx__fake_engine_new(const abx__fake_engine_options *options, abx__engine **ret,
 			 abx_error **reterr);

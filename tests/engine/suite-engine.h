@@ -55,7 +55,11 @@ typedef struct suite_engine {
 	X(a_snapshot_is_an_image_until_it_is_deleted)      \
 	X(what_does_not_run_cannot_be_snapshotted)         \
 	X(connect_to_an_absent_pod_is_not_found)           \
-	X(connect_to_a_closed_port_is_unavailable)
+	X(connect_to_a_closed_port_is_unavailable)         \
+	X(a_pod_tells_what_it_uses)                        \
+	X(what_an_absent_pod_uses_is_not_found)            \
+	X(a_log_holds_nothing_of_the_container_before)     \
+	X(the_log_of_an_absent_pod_is_not_found)
 
 #define ABX__SUITE_ENGINE_DECLARE(name) void suite_engine_##name(suite_engine *s);
 ABX__SUITE_ENGINE_CASES(ABX__SUITE_ENGINE_DECLARE)

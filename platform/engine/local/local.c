@@ -1,6 +1,5 @@
 /*
- * local.c - the filling as a whole: completions, connections, the table of calls, and its
- * end.
+ * local.c - the filling as a whole: completions, the table of calls, and its end.
  */
 #include "engine/local/local.h"
 
@@ -41,6 +40,8 @@ static void on_turn(uv_timer_t *timer)
 			x->fd_done(x->userdata, x->r, -1, x->err);
 		if (x->snapshot_done)
 			x->snapshot_done(x->userdata, x->r, 0, x->err);
+		if (x->stats_done)
+			x->stats_done(x->userdata, x->r, NULL, x->err);
 		later_free(x);
 	}
 }
@@ -59,6 +60,8 @@ void abx__local_fail_later(struct local *l, int r, abx_error *err, struct later 
 			how.fd_done(how.userdata, r, -1, err);
 		if (how.snapshot_done)
 			how.snapshot_done(how.userdata, r, 0, err);
+		if (how.stats_done)
+			how.stats_done(how.userdata, r, NULL, err);
 		abx_error_free(err);
 		return;
 	}
@@ -68,53 +71,6 @@ void abx__local_fail_later(struct local *l, int r, abx_error *err, struct later 
 	*l->later_tail = x;
 	l->later_tail = &x->next;
 	uv_timer_start(&l->turn, on_turn, 0, 0);
-}
-
-/* ---- connect ---- */
-
-struct connecting {
-	abx__fd_done done;
-	void *userdata;
-};
-
-static void on_connected(void *userdata, int r, json_object *body, int fd,
-			 const abx_error *err)
-{
-	struct connecting *c = userdata;
-	abx_error *missing = NULL;
-
-	(void)body;
-	if (r == ABX_OK && fd < 0)
-		r = abx__error_set(&missing, ABX_EPROTO, "agentbox-podd sent no socket");
-	c->done(c->userdata, r, r < 0 ? -1 : fd, missing ? missing : err);
-	abx_error_free(missing);
-	abx__free(c);
-}
-
-static void local_connect_pod(abx__engine *engine, const char *namespace_,
-			      const char *name, uint16_t port, abx__fd_done done,
-			      void *userdata)
-{
-	struct local *l = abx__local_of(engine);
-	abx_error *err = NULL;
-	struct lpod *p = abx__lpod_find_live(l, namespace_, name, &err);
-	struct connecting *c = p ? abx__calloc(1, sizeof(*c)) : NULL;
-	json_object *o = c ? abx__tell_request(p) : NULL;
-	int r;
-
-	if (!c || !o || abx__json_set_i64(o, "port", port) < 0) {
-		r = p ? abx__error_nomem(&err) : ABX_ENOTFOUND;
-		abx__free(c);
-		json_object_put(o);
-		abx__local_fail_later(
-			l, r, err,
-			(struct later){ .fd_done = done, .userdata = userdata });
-		return;
-	}
-	c->done = done;
-	c->userdata = userdata;
-	abx__podd_client_call(l->podd, ABX__PODD_CONNECT, o, true, on_connected, c);
-	json_object_put(o);
 }
 
 /* ---- close ---- */
@@ -173,9 +129,11 @@ static const abx__engine_ops local_ops = {
 	.create_pod = abx__local_create_pod,
 	.change_pod = abx__local_change_pod,
 	.delete_pod = abx__local_delete_pod,
-	.connect_pod = local_connect_pod,
 	.snapshot_pod = abx__local_snapshot_pod,
 	.delete_snapshot = abx__local_delete_snapshot,
+	.connect_pod = abx__local_connect_pod,
+	.stat_pod = abx__local_stat_pod,
+	.open_log = abx__local_open_log,
 	.close = local_close,
 };
 

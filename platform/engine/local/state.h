@@ -78,6 +78,7 @@ struct later {
 	abx__engine_done engine_done;
 	abx__fd_done fd_done;
 	abx__snapshot_done snapshot_done;
+	abx__stats_done stats_done;
 	void *userdata;
 	struct later *next;
 };
@@ -119,6 +120,15 @@ struct local *abx__local_of(abx__engine *engine);
 void abx__local_fail_later(struct local *l, int r, abx_error *err, struct later how);
 /* To be called whenever `busy` went down. */
 void abx__local_maybe_closed(struct local *l);
+
+/* ---- ask.c: what is asked of podd and changes nothing ---- */
+
+void abx__local_connect_pod(abx__engine *engine, const char *namespace_, const char *name,
+			    uint16_t port, abx__fd_done done, void *userdata);
+void abx__local_stat_pod(abx__engine *engine, const char *namespace_, const char *name,
+			 abx__stats_done done, void *userdata);
+void abx__local_open_log(abx__engine *engine, const char *namespace_, const char *name,
+			 abx__fd_done done, void *userdata);
 
 /* ---- pod.c ---- */
 

@@ -1,6 +1,6 @@
 /*
  * cgroup.c - one cgroup a Pod, agentbox-<tag>/<pod>, in every hierarchy that limits
- * something.
+ * or counts something.
  *
  * podd makes the groups itself and its children step into them before they start crun,
  * which runs with its own cgroup handling off: half of crun's time went there, and
@@ -87,6 +87,7 @@ static int add_hierarchy(struct podd *podd, const char *mount_point, const char 
 		return ABX_ENOMEM;
 	g->at[g->count].base = base;
 	g->at[g->count].cpu = has_option(options, "cpu");
+	g->at[g->count].cpuacct = has_option(options, "cpuacct");
 	g->at[g->count].memory = has_option(options, "memory");
 	g->at[g->count].pids = has_option(options, "pids");
 	g->at[g->count].freezer = has_option(options, "freezer");
@@ -120,8 +121,8 @@ static int read_mount_line(struct podd *podd, const char *root, char *line)
 	if (strncmp(type, "cgroup2 ", 8) == 0) {
 		if (strcmp(point, root) == 0) {
 			podd->cgroups.v2 = true;
-			/* Freezing is in its core. */
-			return add_hierarchy(podd, point, "freezer");
+			/* Freezing and counting CPU time are in its core. */
+			return add_hierarchy(podd, point, "freezer,cpuacct");
 		}
 		podd->hybrid = true;
 		return ABX_OK;
@@ -129,7 +130,8 @@ static int read_mount_line(struct podd *podd, const char *root, char *line)
 	if (strncmp(type, "cgroup ", 7) != 0)
 		return ABX_OK;
 	if (has_option(super, "cpu") || has_option(super, "memory") ||
-	    has_option(super, "pids") || has_option(super, "freezer"))
+	    has_option(super, "pids") || has_option(super, "freezer") ||
+	    has_option(super, "cpuacct"))
 		return add_hierarchy(podd, point, super);
 	return ABX_OK;
 }
@@ -521,4 +523,19 @@ uint64_t abx__cgroup_oom_kills(struct podd *podd, const char *key)
 		return n;
 	}
 	return 0;
+}
+
+char *abx__cgroup_read(struct podd *podd, const char *key, bool memory, const char *v2,
+		       const char *v1)
+{
+	struct cgroups *g = &podd->cgroups;
+
+	for (size_t i = 0; i < g->count; i++) {
+		char path[PATH_MAX];
+
+		if ((memory ? g->at[i].memory : g->at[i].cpuacct) &&
+		    group_path(podd, i, key, path) == 0)
+			return read_file(path, g->v2 ? v2 : v1);
+	}
+	return NULL;
 }

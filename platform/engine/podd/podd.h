@@ -114,7 +114,7 @@ struct cgroups {
 	bool v2;
 	struct {
 		char *base; /* .../agentbox-<tag> */
-		bool cpu, memory, pids, freezer;
+		bool cpu, cpuacct, memory, pids, freezer;
 		bool processes; /* the one to list and kill by */
 	} at[ABX__CGROUP_MAX];
 	size_t count;
@@ -140,6 +140,10 @@ bool abx__cgroup_is_empty(struct podd *podd, const char *key);
 void abx__cgroup_remove(struct podd *podd, const char *key);
 void abx__cgroup_sweep(struct podd *podd); /* those no Pod claims */
 uint64_t abx__cgroup_oom_kills(struct podd *podd, const char *key);
+/* The text of a file of the Pod's group, where memory (else CPU time) is counted; NULL.
+ * Free with abx__free(). */
+char *abx__cgroup_read(struct podd *podd, const char *key, bool memory, const char *v2,
+		       const char *v1);
 
 /* ---- network (net.c, netlink.c, nft.c) ---- */
 
@@ -328,6 +332,13 @@ void abx__probe_start(struct pod *pod);
 void abx__probe_stop(struct pod *pod);
 int abx__probes_open(struct podd *podd);
 void abx__probes_close(struct podd *podd);
+
+/* ---- what a Pod uses and says (stats.c) ---- */
+
+/* {cpu_ns, memory, cache, memory_total, disk_used, disk_total}; NULL: out of memory. */
+json_object *abx__pod_stats_json(struct pod *pod);
+/* The log, opened to be read; ABX_ENOTFOUND: nothing was written yet. */
+int abx__pod_open_log(struct pod *pod, abx_error **reterr);
 
 /* ---- the server (server.c) ---- */
 

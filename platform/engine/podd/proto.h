@@ -25,6 +25,10 @@
  *
  * SNAPSHOT_DELETE {id} -> {}, also when there is none; what runs from it runs on
  *
+ * STATS {ns, name} -> {cpu_ns, memory, cache, memory_total, disk_used, disk_total}
+ *
+ * LOG {ns, name} -> {} with the log opened to be read
+ *
  * Events: POD {ns, name, generation, image, running_generation, running_image, phase,
  * ready, reason, message, exit_code, activity}; GONE {ns, name}; SYNCED {}; SNAPSHOT_DONE
  * {id, r, bytes, message}
@@ -46,7 +50,9 @@ enum abx__podd_type {
 	ABX__PODD_ACTIVITY,
 	ABX__PODD_SNAPSHOT,
 	ABX__PODD_SNAPSHOT_DELETE,
-	ABX__PODD_REQUEST_LAST = ABX__PODD_SNAPSHOT_DELETE,
+	ABX__PODD_STATS,
+	ABX__PODD_LOG,
+	ABX__PODD_REQUEST_LAST = ABX__PODD_LOG,
 
 	ABX__PODD_RE = 32,
 	ABX__PODD_POD,

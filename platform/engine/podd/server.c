@@ -427,6 +427,31 @@ static int do_snapshot_delete(struct client *c, uint64_t seq, json_object *body,
 	return ABX_OK;
 }
 
+static int do_stats(struct client *c, uint64_t seq, json_object *body, struct pod *pod,
+		    abx_error **reterr)
+{
+	json_object *o = abx__pod_stats_json(pod);
+
+	(void)body;
+	if (!o)
+		return abx__error_nomem(reterr);
+	send_to(c, ABX__PODD_RE, ABX_OK, seq, o, -1);
+	json_object_put(o);
+	return 1;
+}
+
+static int do_log(struct client *c, uint64_t seq, json_object *body, struct pod *pod,
+		  abx_error **reterr)
+{
+	int fd = abx__pod_open_log(pod, reterr);
+
+	(void)body;
+	if (fd < 0)
+		return fd;
+	send_to(c, ABX__PODD_RE, ABX_OK, seq, NULL, fd);
+	return 1;
+}
+
 /* What each request needs: a Pod that is there, and one that is not being deleted. `fn`
  * gives 1 when it replied. */
 static const struct {
@@ -438,6 +463,8 @@ static const struct {
 	[ABX__PODD_SWAP] = { do_swap, true, true },
 	[ABX__PODD_DELETE] = { do_delete, true, false },
 	[ABX__PODD_CONNECT] = { do_connect, true, true },
+	[ABX__PODD_STATS] = { do_stats, true, true },
+	[ABX__PODD_LOG] = { do_log, true, true },
 	[ABX__PODD_ACTIVITY] = { do_activity, true, true },
 	[ABX__PODD_SNAPSHOT] = { do_snapshot, true, true },
 	[ABX__PODD_SNAPSHOT_DELETE] = { do_snapshot_delete, false, false },

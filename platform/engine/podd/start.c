@@ -383,14 +383,17 @@ static int wait_gate(int gate)
 	return n == 1 ? ABX_OK : ABX_ECANCELED;
 }
 
-/* stdin from nowhere, output to the Pod's log, everything else closed at exec. */
+/* stdin from nowhere, output to the Pod's log, everything else closed at exec. The log
+ * begins anew: what the container before wrote may be another sandbox's. That one is dead
+ * by now. */
 static int set_descriptors(int state, const char *key, abx_error **reterr)
 {
 	char path[256];
 	int null = open("/dev/null", O_RDONLY), log;
 
 	snprintf(path, sizeof(path), "pods/%s/log", key);
-	log = openat(state, path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW,
+	log = openat(state, path,
+		     O_WRONLY | O_APPEND | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW,
 		     0600);
 	if (null < 0 || log < 0 || dup2(null, 0) < 0 || dup2(log, 1) < 0 ||
 	    dup2(log, 2) < 0)
