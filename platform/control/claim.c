@@ -406,6 +406,7 @@ static void succeed(abx__claim *claim)
 	s->active_mono_ms = abx__control_mono(claim->control);
 	abx__podrec_set_state(s->pod, ABX__PODREC_RUNNING);
 	abx__sandbox_arm_idle(s);
+	abx__metrics_wake(claim->control);
 	s->claim = NULL;
 	claim->sandbox = NULL;
 	abx__claim_free(claim);

@@ -147,6 +147,8 @@ int abx__control_new(const abx__control_config *config, abx__control **ret,
 				control) < 0 ||
 	    abx__timers_reserve(&control->timers, &control->persist_timer,
 				abx__persist_fired, control) < 0 ||
+	    abx__timers_reserve(&control->timers, &control->metrics_timer,
+				abx__metrics_fired, control) < 0 ||
 	    abx__timers_reserve(&control->timers, &control->close_timer, on_close_timer,
 				control) < 0) {
 		abx__control_free(control);
@@ -212,6 +214,8 @@ void abx__pods_on_synced(void *userdata, int r, const abx_error *err)
 		abx__control_set_timer(control, &control->persist_timer,
 				       abx__control_mono(control) +
 					       ABX__LAST_ACTIVE_PERSIST_MS);
+		if (control->sandboxes.count > 0)
+			abx__metrics_wake(control);
 	}
 	start_ended(control, r, err);
 }

@@ -38,6 +38,7 @@ typedef struct abx__podrec abx__podrec;
 typedef struct abx__sandbox abx__sandbox;
 typedef struct abx__write abx__write;
 typedef struct abx__move abx__move;
+typedef struct abx__metrics abx__metrics;
 
 /* What templates and envs have in common: a stored document. */
 typedef struct abx__object {
@@ -228,6 +229,7 @@ struct abx__sandbox {
 	char id[ABX__SANDBOX_ID_LEN + 1];
 	char *namespace_, *env, *template_, *image, *pod_name, *pool_name, *team, *user;
 	abx__ingress *ingress; /* NULL: public */
+	abx__metrics *metrics; /* NULL: none yet */
 	abx__podrec *pod;
 	abx__claim *claim; /* while STARTING */
 	abx__timer timer;  /* idle reclaim */
@@ -290,7 +292,9 @@ struct abx__control {
 	bool write_running;
 	abx__timer writes_timer;
 	abx__timer persist_timer;
-	int in_flight; /* calls into the ports that have not answered */
+	abx__timer metrics_timer;
+	size_t metrics_turn; /* who is asked next */
+	int in_flight;       /* calls into the ports that have not answered */
 	enum {
 		ABX__CONTROL_NEW,
 		ABX__CONTROL_STARTING,
@@ -441,6 +445,11 @@ int abx__sandbox_keep_vars(abx__sandbox *sandbox, const abx__map *vars,
 /* JSON; NULL stays when there are none. */
 int abx__sandbox_env_vars(const abx__sandbox *sandbox, abx__secret **ret,
 			  abx_error **reterr);
+/* metrics.c */
+void abx__metrics_fired(abx__timer *timer);
+/* A sandbox runs: from now on there is something to ask. */
+void abx__metrics_wake(abx__control *control);
+void abx__metrics_free(abx__metrics *metrics);
 
 /* reclaim.c */
 void abx__sandbox_arm_idle(abx__sandbox *sandbox);

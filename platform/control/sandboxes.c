@@ -86,6 +86,7 @@ void abx__sandbox_free(abx__sandbox *sandbox)
 	abx__secret_free(sandbox->rec.access_token);
 	abx__secret_free(sandbox->rec.traffic_token);
 	abx__free(sandbox->ingress);
+	abx__metrics_free(sandbox->metrics);
 	waiters_free(sandbox->kill_waiters);
 	waiters_free(sandbox->persist_waiters);
 	waiters_free(sandbox->persisting);

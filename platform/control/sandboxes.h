@@ -58,9 +58,10 @@ typedef struct abx__sandbox_rec {
 	abx__map metadata;              /* the caller's own */
 	abx__secret *access_token;      /* envd's; NULL when the sandbox is not secure */
 	int64_t cpu_milli, memory_bytes;
-	uint16_t runtime_port;       /* envd's: 49983 */
-	const abx__ingress *ingress; /* NULL: public, nothing masked, no TLS */
-	abx__secret *traffic_token;  /* NULL: public */
+	uint16_t runtime_port;              /* envd's: 49983 */
+	const abx__ingress *ingress;        /* NULL: public, nothing masked, no TLS */
+	abx__secret *traffic_token;         /* NULL: public */
+	const struct abx__metrics *metrics; /* see control/metrics.h; NULL: none yet */
 	abx__lifecycle lifecycle;
 	int64_t paused_ms; /* wall clock; 0: it is not paused, nor on its way */
 	bool memory_kept;  /* while it is */

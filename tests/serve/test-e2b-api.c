@@ -83,8 +83,6 @@ Test(serve_e2b, unknown_paths_methods_and_operations_say_so)
 	expect("POST", "/sandboxes/x/fork", "{}", 501, "ForkSandbox is not implemented");
 	expect("GET", "/secrets", NULL, 501, "ListSecrets");
 	expect("POST", "/v3/templates", "{}", 501, "BuildTemplateV3");
-	expect("GET", "/sandboxes/metrics?sandbox_ids=a", NULL, 501,
-	       "ListSandboxMetrics");
 }
 
 Test(serve_e2b, create_get_list_kill)
@@ -472,6 +470,51 @@ Test(serve_e2b, a_network_update_without_rules_is_what_there_is)
 	expect("PUT", path, "{}", 204, NULL);
 	expect("PUT", path, "{\"allowOut\":[],\"denyOut\":[],\"rules\":{}}", 204, NULL);
 	expect("PUT", path, "{\"allow_internet_access\":true}", 204, NULL);
+}
+
+Test(serve_e2b, metrics_come_with_time_and_in_a_window)
+{
+	char id[32], path[128];
+	json_object *list;
+	answer a;
+
+	make_env("base", 1);
+	make_sandbox("base", id);
+	snprintf(path, sizeof(path), "/sandboxes/%s/metrics", id);
+	expect("GET", path, NULL, 200, "[]");
+	for (int i = 0; i < 100; i++) {
+		a = ask("GET", path, NULL);
+		if (json_object_array_length(a.json) > 0)
+			break;
+		answer_done(&a);
+		usleep(200000);
+	}
+	list = json_object_array_get_idx(a.json, 0);
+	cr_assert_eq(json_object_object_length(list), 9, "%s", a.text);
+	cr_assert_str_eq(at(a.json, "0.cpuCount"), "1");
+	cr_assert_float_eq(json_object_get_double(node(a.json, "0.cpuUsedPct")), 50.0,
+			   5.0);
+	cr_assert_str_eq(at(a.json, "0.memUsed"), "104857600");
+	cr_assert_str_eq(at(a.json, "0.memTotal"), "2147483648");
+	cr_assert_str_eq(at(a.json, "0.memCache"), "10485760");
+	cr_assert_str_eq(at(a.json, "0.diskUsed"), "1073741824");
+	cr_assert_str_eq(at(a.json, "0.diskTotal"), "10737418240");
+	cr_assert_not_null(at(a.json, "0.timestamp"));
+	snprintf(path, sizeof(path), "/sandboxes/%s/metrics?start=1&end=%s", id,
+		 at(a.json, "0.timestampUnix"));
+	answer_done(&a);
+	a = ask("GET", path, NULL);
+	cr_assert_eq(json_object_array_length(a.json), 1, "both ends belong to it");
+	answer_done(&a);
+	snprintf(path, sizeof(path), "/sandboxes/%s/metrics?start=1&end=2", id);
+	expect("GET", path, NULL, 200, "[]");
+	snprintf(path, sizeof(path), "/sandboxes/metrics?sandbox_ids=%s,nosuch", id);
+	a = ask("GET", path, NULL);
+	cr_assert_eq(json_object_object_length(node(a.json, "sandboxes")), 1, "%s",
+		     a.text);
+	cr_assert(json_object_object_get_ex(node(a.json, "sandboxes"), id, &list));
+	cr_assert_eq(json_object_object_length(list), 9);
+	answer_done(&a);
 }
 
 Test(serve_e2b, the_older_spelling_of_an_id_works)

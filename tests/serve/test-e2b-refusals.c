@@ -17,6 +17,8 @@ TestSuite(serve_e2b_refusals, .init = daemon_begin, .fini = daemon_teardown,
 	"{\"code\":404,\"message\":\"Sandbox \\\"" id \
 	"\\\" doesn't exist or you don't have access to it\"}"
 #define BAD(text) "{\"code\":400,\"message\":\"" text "\"}"
+#define TEN "a,a,a,a,a,a,a,a,a,a,"
+#define HUNDRED TEN TEN TEN TEN TEN TEN TEN TEN TEN TEN "a"
 #define SECONDS(field) BAD(field " must be a positive integer number of seconds")
 
 static const struct row {
@@ -88,6 +90,17 @@ static const struct row {
 	  BAD("Invalid metadata filter: one '=' a pair, as in k=v&k2=v2") },
 	{ "GET", "/sandboxes?metadata=a%3Db%3Dc", NULL, 400,
 	  BAD("Invalid metadata filter: one '=' a pair, as in k=v&k2=v2") },
+	/* metrics */
+	{ "GET", "/sandboxes/%s/metrics?start=5&end=5", NULL, 400,
+	  BAD("start must be earlier than end") },
+	{ "GET", "/sandboxes/%s/metrics?start=x", NULL, 400,
+	  BAD("start is a time in Unix seconds, not \\\"x\\\"") },
+	{ "GET", "/sandboxes/%s/metrics?end=-1", NULL, 400,
+	  BAD("end is a time in Unix seconds, not \\\"-1\\\"") },
+	{ "GET", "/sandboxes/gone/metrics", NULL, 404, GONE("gone") },
+	{ "GET", "/sandboxes/metrics", NULL, 400, BAD("sandbox_ids is required") },
+	{ "GET", "/sandboxes/metrics?sandbox_ids=" HUNDRED, NULL, 400,
+	  BAD("Too many sandboxes requested, maximum is 100") },
 	/* network updates */
 	{ "PUT", "/sandboxes/%s/network", "{\"allowOut\":[\"a.b\"]}", 400,
 	  BAD("network.allowOut is not supported by this server yet") },
