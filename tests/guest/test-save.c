@@ -145,3 +145,48 @@ Test(guest_save, directories_and_full_disks_are_named)
 	cr_assert_str_eq(abx_error_message(err), "not enough disk space available");
 	abx__save_done(&s);
 }
+
+/* Pours `len` bytes into the file at `to`; what came of it. */
+static int pour(const char *to, size_t len, abx_error **reterr)
+{
+	abx__tube *tube = abx__tube_new();
+	FILE *from = tmpfile();
+	abx__save s;
+	int r;
+
+	cr_assert(tube && from);
+	for (size_t i = 0; i < len; i++)
+		fputc('a' + (int)(i % 26), from);
+	fflush(from);
+	cr_assert_eq(abx__tube_fill_at(tube, fileno(from), 0, len), (ssize_t)len);
+	r = abx__save_open(&s, to, getuid(), getgid(), reterr);
+	if (r == ABX_OK)
+		r = abx__save_pour(&s, tube, reterr);
+	if (r == ABX_OK) {
+		cr_assert_eq(s.written, len);
+		cr_assert_eq(tube->held, 0);
+		r = abx__save_commit(&s, reterr);
+	}
+	abx__save_done(&s);
+	abx__tube_free(tube);
+	fclose(from);
+	return r;
+}
+
+Test(guest_save, what_a_tube_holds_is_written)
+{
+	ABX_CLEANUP(abx__error_freep) abx_error *err = NULL;
+	char name[32] = "";
+	FILE *comm;
+
+	cr_assert_eq(pour(path, 30, NULL), ABX_OK);
+	expect("abcdefghijklmnopqrstuvwxyzabcd");
+	cr_assert_eq(pour("/dev/full", 30, &err), ABX_EEXHAUSTED);
+	cr_assert_str_eq(abx_error_message(err), "not enough disk space available");
+	/* A file that does not splice. */
+	cr_assert_eq(pour("/proc/self/comm", 8, NULL), ABX_OK);
+	comm = fopen("/proc/self/comm", "re");
+	cr_assert(fgets(name, sizeof(name), comm));
+	fclose(comm);
+	cr_assert_str_eq(name, "abcdefgh\n");
+}
