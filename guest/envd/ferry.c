@@ -3,7 +3,8 @@
  * empties the other; when both are full the connection is not read. A small body that
  * came whole is written without a worker.
  *
- * Raw bytes of a long body stay in the kernel: they are loaded into tubes.
+ * A long body is loaded into tubes: the loop does not touch it, and raw bytes never leave
+ * the kernel.
  */
 #include "envd/ferry.h"
 
@@ -250,7 +251,7 @@ static void on_tube(abx__http_req *req, size_t len, void *userdata)
 static bool is_worth_tubes(const struct ferry *ferry)
 {
 	return ferry->upload->length >= ABX__TUBE_WORTH &&
-	       abx__upload_pours(ferry->upload) && abx__http_req_takes_tube(ferry->req);
+	       abx__http_req_takes_tube(ferry->req);
 }
 
 static void make_tubes(struct ferry *ferry)

@@ -12,8 +12,11 @@
 #include "base/alloc.h"
 #include "base/str.h"
 
-/* Most bytes held: a piece of input and what was left of the one before. */
-#define MAX_PENDING ((size_t)4 << 20)
+/* What is taken of the input to finish what was left of the input before it. */
+#define JOIN_BYTES ((size_t)1 << 10)
+
+/* Most bytes held: a head that is not whole, and such a piece. */
+#define MAX_PENDING (2 * ABX__MULTIPART_MAX_HEAD + JOIN_BYTES)
 
 /* Blanks a peer may put behind a boundary. */
 #define MAX_BLANKS 256
@@ -286,23 +289,59 @@ static int step(abx__multipart *parser, const char *p, size_t len, size_t *ret_u
 	}
 }
 
-int abx__multipart_feed(abx__multipart *parser, const char *data, size_t len)
+/* As many steps as the bytes allow; *ret_used is what they took. */
+static int run(abx__multipart *parser, const char *data, size_t len, size_t *ret_used)
 {
 	size_t at = 0;
-	int r = abx__buf_add(&parser->pending, data, len);
+	int r = ABX_OK;
 
 	while (r >= 0) {
 		size_t used = 0;
 		int before = parser->state;
 
-		r = step(parser, parser->pending.data + at, parser->pending.len - at,
-			 &used);
+		r = step(parser, data + at, len - at, &used);
 		at += used;
 		if (used == 0 && parser->state == before)
 			break;
 	}
-	abx__buf_consume(&parser->pending, at);
+	*ret_used = at;
 	return r;
+}
+
+/* Puts some of the input behind what was left over, and takes from both. When the
+ * leftover is gone, the input goes on where the steps stopped. */
+static int join(abx__multipart *parser, const char *data, size_t len, size_t *ret_used)
+{
+	size_t left = parser->pending.len, n = len < JOIN_BYTES ? len : JOIN_BYTES, used;
+	int r = abx__buf_add(&parser->pending, data, n);
+
+	if (r < 0)
+		return r;
+	r = run(parser, parser->pending.data, parser->pending.len, &used);
+	*ret_used = used >= left ? used - left : n;
+	if (used >= left)
+		abx__buf_clear(&parser->pending);
+	else
+		abx__buf_consume(&parser->pending, used);
+	return r;
+}
+
+int abx__multipart_feed(abx__multipart *parser, const char *data, size_t len)
+{
+	int r = ABX_OK;
+
+	while (r >= 0 && len > 0) {
+		bool joins = parser->pending.len > 0;
+		size_t used = 0;
+
+		r = joins ? join(parser, data, len, &used)
+			  : run(parser, data, len, &used);
+		data += used;
+		len -= used;
+		if (!joins)
+			break;
+	}
+	return r < 0 ? r : abx__buf_add(&parser->pending, data, len);
 }
 
 int abx__multipart_finish(const abx__multipart *parser)

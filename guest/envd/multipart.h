@@ -2,8 +2,8 @@
  * multipart.h - multipart/form-data, incrementally: bytes in at any split, parts out (RFC
  * 7578, RFC 2046 section 5.1).
  *
- * Pure. Holds one input piece and the head of one part (16 KiB at most). Lines end in
- * CRLF.
+ * Pure. Data is passed on where it lies; held is the head of a part (16 KiB at most) or
+ * what may be the begin of a boundary. Lines end in CRLF.
  */
 #ifndef ABX_ENVD_MULTIPART_H
 #define ABX_ENVD_MULTIPART_H

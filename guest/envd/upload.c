@@ -11,6 +11,9 @@
 #include "envd/path.h"
 #include "io/json.h"
 
+/* Read out of a tube at once. */
+#define PIECE_BYTES ((size_t)256 << 10)
+
 static int fail(abx__upload *upload, int status)
 {
 	if (!upload->status)
@@ -185,9 +188,17 @@ static int feed_plain(void *userdata, const char *data, size_t len)
 	return fail(upload, 500);
 }
 
-bool abx__upload_pours(const abx__upload *upload)
+/* A body that has to be read. */
+static void feed_from_tube(abx__upload *upload, abx__tube *tube)
 {
-	return !upload->is_multipart && !upload->gunzip;
+	ABX_CLEANUP(abx__freep) char *piece = abx__malloc(PIECE_BYTES);
+
+	if (!piece) {
+		abx__error_nomem(&upload->err);
+		fail(upload, 500);
+	}
+	while (!upload->status && tube->held > 0)
+		abx__upload_feed(upload, piece, abx__tube_take(tube, piece, PIECE_BYTES));
 }
 
 void abx__upload_pour(abx__upload *upload, abx__tube *tube)
@@ -196,6 +207,10 @@ void abx__upload_pour(abx__upload *upload, abx__tube *tube)
 
 	if (upload->status)
 		return;
+	if (upload->is_multipart || upload->gunzip) {
+		feed_from_tube(upload, tube);
+		return;
+	}
 	if (!upload->is_saving && begin_file(upload, abx_take(upload->path)) < 0)
 		return;
 	r = abx__save_pour(&upload->save, tube, &upload->err);

@@ -40,9 +40,8 @@ int abx__upload_init(abx__upload *upload, abx__user *user, const char *workdir,
 /* After a failure `status` and `err` say what to answer; feeding goes on without effect.
  */
 void abx__upload_feed(abx__upload *upload, const char *data, size_t len);
-/* The same for what a tube holds; only while abx__upload_pours(): the body's bytes are
-   the file's. Empties the tube but for a failure. */
-bool abx__upload_pours(const abx__upload *upload);
+/* The same for what a tube holds; empties it, but for a failure. Bytes that are the
+   file's as they are do not pass through memory. */
 void abx__upload_pour(abx__upload *upload, abx__tube *tube);
 void abx__upload_finish(abx__upload *upload);
 /* [{"path","name","type":"file","metadata"?}]; NULL when out of memory. */
