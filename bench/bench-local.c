@@ -165,74 +165,16 @@ static void exec_true(const bench_rig *rig)
 	    p50 <= 2 * (spawn + round_trip));
 }
 
-/* Peak resident KiB of all daemons since the marks were cleared. */
-static long peak_kib(int clear)
-{
-	char *list = strdup(pids), *save = NULL;
-	long sum = 0;
-
-	for (char *pid = strtok_r(list, ",", &save); pid;
-	     pid = strtok_r(NULL, ",", &save)) {
-		char path[64], line[256];
-		long kib;
-		FILE *f;
-
-		snprintf(path, sizeof(path), "/proc/%s/%s", pid,
-			 clear ? "clear_refs" : "status");
-		f = fopen(path, clear ? "we" : "re");
-		if (!f)
-			rig_die("no process %s", pid);
-		if (clear)
-			fputs("5\n", f);
-		else
-			while (fgets(line, sizeof(line), f))
-				if (sscanf(line, "VmHWM: %ld kB", &kib) == 1)
-					sum += kib;
-		fclose(f);
-	}
-	free(list);
-	return sum;
-}
-
-static void one_file(const bench_rig *rig, const sandbox_ref *sandbox, int up,
-		     const char *path, const char *promise, int judged)
-{
-	const uint64_t bytes = 1ull << 30;
-	char figure[64], floor[64], ratio[32];
-	double best = 0, raw = 0;
-	long before, after;
-
-	peak_kib(1);
-	before = peak_kib(0);
-	for (int i = 0; i < 3; i++) {
-		double mbs = rig_stream_file(rig, sandbox, up, path, bytes);
-		double now = judged ? floor_loopback_mbs(bytes)
-				    : floor_disk_mbs(state_dir, bytes);
-
-		best = mbs > best ? mbs : best;
-		raw = now > raw ? now : raw;
-	}
-	after = peak_kib(0);
-	snprintf(figure, sizeof(figure), "%.0f MB/s, +%ld KiB", best, after - before);
-	snprintf(floor, sizeof(floor), "%s %.0f MB/s",
-		 judged ? "raw loopback" : "write(2)", raw);
-	snprintf(ratio, sizeof(ratio), "%.2f", best / raw);
-	row(promise, figure, floor, ratio, judged ? ">= 800 MB/s, >= 0.25, flat" : "-",
-	    !judged || (best >= 800 && best >= 0.25 * raw && after - before < 16384));
-}
-
 static void files(const bench_rig *rig)
 {
+	const bench_files opts = { .state_dir = state_dir,
+				   .cgroup = cgroup,
+				   .pids = pids };
 	sandbox_ref sandbox;
 
 	rig_wait_idle(rig, ENV_SAME, 100);
 	rig_create(rig, ENV_SAME, NULL, &sandbox);
-	one_file(rig, &sandbox, 1, "/mem/bench.bin", "write 1 GiB through the gateway",
-		 1);
-	one_file(rig, &sandbox, 0, "/mem/bench.bin", "read 1 GiB through the gateway", 1);
-	one_file(rig, &sandbox, 1, "/tmp/bench.bin", "write 1 GiB, to the disk", 0);
-	one_file(rig, &sandbox, 0, "/tmp/bench.bin", "read 1 GiB, from the disk's cache",
-		 1);
+	bench_rows_of_files(rig, &sandbox, &opts);
 	rig_kill(rig, &sandbox);
 }
 

@@ -170,6 +170,7 @@ double floor_disk_mbs(const char *folder, uint64_t bytes)
 }
 
 /* nftw has no userdata: one walk at a time. */
+static void (*walk_each)(long pid);
 static long walk_kib;
 static int walk_processes;
 
@@ -212,16 +213,22 @@ static int visit(const char *path, const struct stat *st, int type, struct FTW *
 	if (!f)
 		return 0;
 	while (fscanf(f, "%ld", &pid) == 1)
-		add_process(pid);
+		walk_each(pid);
 	fclose(f);
 	return 0;
+}
+
+void cgroup_each(const char *cgroup, void (*each)(long pid))
+{
+	walk_each = each;
+	if (nftw(cgroup, visit, 16, FTW_PHYS) < 0)
+		rig_die("cannot walk %s", cgroup);
 }
 
 long cgroup_pss_kib(const char *cgroup, int *ret_processes)
 {
 	walk_kib = walk_processes = 0;
-	if (nftw(cgroup, visit, 16, FTW_PHYS) < 0)
-		rig_die("cannot walk %s", cgroup);
+	cgroup_each(cgroup, add_process);
 	*ret_processes = walk_processes;
 	return walk_kib;
 }

@@ -374,11 +374,28 @@ static size_t swallow(char *data, size_t size, size_t count, void *userdata)
 	return size * count;
 }
 
-double rig_stream_file(const bench_rig *rig, const sandbox_ref *sandbox, int up,
-		       const char *path, uint64_t bytes_count)
+/* A form of one part. */
+static curl_mime *make_form(CURL *curl, struct flow *flow)
 {
-	struct curl_slist *headers = envd_headers(sandbox, "application/octet-stream");
+	curl_mime *form = curl_mime_init(curl);
+	curl_mimepart *part = curl_mime_addpart(form);
+
+	curl_mime_name(part, "file");
+	curl_mime_filename(part, "bench.bin");
+	curl_mime_data_cb(part, (curl_off_t)flow->left, produce, NULL, NULL, flow);
+	curl_easy_setopt(curl, CURLOPT_MIMEPOST, form);
+	return form;
+}
+
+double rig_stream_file(const bench_rig *rig, const sandbox_ref *sandbox,
+		       enum stream_way way, const char *path, uint64_t bytes_count)
+{
+	int up = way != STREAM_DOWN;
+	struct curl_slist *headers =
+		envd_headers(sandbox, way == STREAM_UP_FORM ? "multipart/form-data"
+							    : "application/octet-stream");
 	static struct flow flow;
+	curl_mime *form = NULL;
 	uint64_t got = 0;
 	bytes answer = { 0 };
 	CURL *curl = curl_easy_init();
@@ -393,6 +410,11 @@ double rig_stream_file(const bench_rig *rig, const sandbox_ref *sandbox, int up,
 	if (up) {
 		flow.left = bytes_count;
 		memset(flow.block, 'x', sizeof(flow.block));
+	}
+	if (way == STREAM_UP_FORM) {
+		curl_easy_setopt(curl, CURLOPT_UPLOAD_BUFFERSIZE, 512L << 10);
+		form = make_form(curl, &flow);
+	} else if (up) {
 		curl_easy_setopt(curl, CURLOPT_UPLOAD, 1L);
 		curl_easy_setopt(curl, CURLOPT_UPLOAD_BUFFERSIZE, 512L << 10);
 		curl_easy_setopt(curl, CURLOPT_CUSTOMREQUEST, "POST");
@@ -413,6 +435,7 @@ double rig_stream_file(const bench_rig *rig, const sandbox_ref *sandbox, int up,
 			(unsigned long long)got, answer.data ? answer.data : "");
 	free(answer.data);
 	curl_easy_cleanup(curl);
+	curl_mime_free(form);
 	curl_slist_free_all(headers);
 	return (double)bytes_count / 1e6 / (took / 1e3);
 }

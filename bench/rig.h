@@ -38,9 +38,10 @@ void rig_wait_idle(const bench_rig *rig, const char *env, int count);
 /* All creates started together on one thread; returns the wall time in ms. */
 double rig_create_many(const bench_rig *rig, const char *template_id, sandbox_ref *ret,
 		       int count);
-/* 1: up, 0: down. Returns MB/s for `bytes` bytes. */
-double rig_stream_file(const bench_rig *rig, const sandbox_ref *sandbox, int up,
-		       const char *path, uint64_t bytes);
+enum stream_way { STREAM_DOWN, STREAM_UP, STREAM_UP_FORM /* multipart */ };
+/* Returns MB/s for `bytes` bytes. */
+double rig_stream_file(const bench_rig *rig, const sandbox_ref *sandbox,
+		       enum stream_way way, const char *path, uint64_t bytes);
 
 double percentile(double *samples, int count, double p); /* sorts */
 /* Floors. */
@@ -53,8 +54,18 @@ double floor_loopback_mbs(uint64_t bytes);
 /* write(2) into a new file in a folder, MB/s. */
 double floor_disk_mbs(const char *folder, uint64_t bytes);
 long process_pss_kib(long pid); /* -1: gone */
+/* Each process below a cgroup folder. */
+void cgroup_each(const char *cgroup, void (*each)(long pid));
 /* Sum of PSS in KiB and number of processes below a cgroup folder. */
 long cgroup_pss_kib(const char *cgroup, int *ret_processes);
+
+/* Rows of files (files.c). */
+typedef struct bench_files {
+	const char *state_dir, *cgroup;
+	const char *pids; /* of the daemons whose memory must stay flat */
+} bench_files;
+void bench_rows_of_files(const bench_rig *rig, const sandbox_ref *sandbox,
+			 const bench_files *opts);
 
 /* Rows of envd by itself (envd.c). */
 void bench_envd(const char *envd, const char *run_dir);

@@ -12,7 +12,7 @@
 #include "io/json.h"
 
 /* Read out of a tube at once. */
-#define PIECE_BYTES ((size_t)256 << 10)
+#define PIECE_BYTES ((size_t)128 << 10)
 
 static int fail(abx__upload *upload, int status)
 {
