@@ -19,10 +19,9 @@
 #include "io/http-server.h"
 #include "serve/keys.h"
 
-/* What the E2B SDKs switch features by (e2b-control-api.md, section 9): octet-stream
-   uploads and CloseStdin are in the runtime, file metadata (0.6.2) and what came later is
-   not. */
-#define ABX__SERVE_ENVD_VERSION "0.5.7"
+/* What the E2B SDKs switch features by (e2b-control-api.md, section 9): the version envd
+   itself tells, with all that is gated up to it. */
+#define ABX__SERVE_ENVD_VERSION "0.6.13"
 
 #define ABX__SERVE_BODY_MAX ((size_t)1 << 20)
 #define ABX__SERVE_BODY_TIMEOUT_MS 30000

@@ -6,7 +6,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
+
+#include <json-c/json.h>
 
 #include "envd-child.h"
 
@@ -198,10 +201,56 @@ Test(envd_http, cors_lets_browsers_in)
 	envd_answer_done(&answer);
 }
 
-Test(envd_http, metrics_tell_the_machine)
+static double number(json_object *obj, const char *key)
 {
-	expect("GET", "/metrics", NULL, NULL, 200, "\"cpu_count\":");
-	expect("GET", "/metrics", NULL, NULL, 200, "\"disk_total\":");
+	json_object *value = NULL;
+
+	cr_assert(json_object_object_get_ex(obj, key, &value), "%s", key);
+	cr_assert(json_object_is_type(value, json_type_int) ||
+			  json_object_is_type(value, json_type_double),
+		  "%s", key);
+	return json_object_get_double(value);
+}
+
+Test(envd_http, metrics_are_these_ten_figures)
+{
+	envd_answer answer = envd_child_request(&child, "GET", "/metrics", NULL, NULL, 0);
+	json_object *m = json_tokener_parse(abx__buf_str(&answer.body));
+	double pct;
+
+	cr_assert(answer.status == 200);
+	cr_assert(envd_answer_has(&answer, "Cache-Control", "no-store"));
+	cr_assert(envd_answer_has(&answer, "Content-Type", "application/json"));
+	cr_assert_eq(json_object_object_length(m), 10);
+	cr_assert(number(m, "ts") > 1.7e9 && number(m, "ts") <= (double)time(NULL));
+	cr_assert(number(m, "cpu_count") >= 1);
+	pct = number(m, "cpu_used_pct");
+	cr_assert(pct >= 0 && pct <= 100);
+	cr_assert(number(m, "mem_total") >= number(m, "mem_used"));
+	cr_assert(number(m, "mem_used") > 0 && number(m, "mem_cache") >= 0);
+	cr_assert_eq((int64_t)number(m, "mem_total_mib"),
+		     (int64_t)number(m, "mem_total") >> 20);
+	cr_assert_eq((int64_t)number(m, "mem_used_mib"),
+		     (int64_t)number(m, "mem_used") >> 20);
+	cr_assert(number(m, "disk_total") >= number(m, "disk_used"));
+	cr_assert(number(m, "disk_used") > 0);
+	json_object_put(m);
+	envd_answer_done(&answer);
+}
+
+Test(envd_http, envs_are_a_map_that_nobody_keeps)
+{
+	envd_answer answer;
+
+	expect_init("{\"envVars\":{\"B\":\"\",\"A\":\"a \\\"b\\\" \\u00fc\"}}", 204, "");
+	answer = envd_child_request(&child, "GET", "/envs", NULL, NULL, 0);
+	cr_assert(answer.status == 200);
+	cr_assert_str_eq(abx__buf_str(&answer.body),
+			 "{\"A\":\"a \\\"b\\\" \xc3\xbc\",\"B\":\"\",\"E2B_SANDBOX\":"
+			 "\"false\"}");
+	cr_assert(envd_answer_has(&answer, "Cache-Control", "no-store"));
+	cr_assert(strstr(answer.head, "Content-Type: application/json"));
+	envd_answer_done(&answer);
 }
 
 Test(envd_http, ca_bundle_that_is_no_certificate_changes_nothing)

@@ -102,7 +102,7 @@ Test(serve_e2b, create_get_list_kill)
 	cr_assert_str_eq(at(a.json, "templateID"), "base");
 	cr_assert_str_eq(at(a.json, "alias"), "base");
 	cr_assert_str_eq(at(a.json, "clientID"), "6532622b");
-	cr_assert_str_eq(at(a.json, "envdVersion"), "0.5.7");
+	cr_assert_str_eq(at(a.json, "envdVersion"), "0.6.13");
 	cr_assert_eq(strlen(at(a.json, "envdAccessToken")), 64, "v2 is secure");
 	cr_assert(json_object_object_get_ex(a.json, "domain", NULL));
 	cr_assert_null(at(a.json, "domain"));
