@@ -113,7 +113,8 @@ enum abx__encoding abx__encoding_to_send(const char *accept_encoding)
 		else if (!is_named(&item, "identity") && !is_named(&item, "*"))
 			this = ABX__ENCODING_NONE;
 		has_others |= this == ABX__ENCODING_NONE && item.len && item.weight;
-		if (this == ABX__ENCODING_NONE || item.weight <= best_weight)
+		if (this == ABX__ENCODING_NONE || item.weight <= best_weight ||
+		    (this == ABX__ENCODING_IDENTITY && !identity))
 			continue;
 		best = this;
 		best_weight = item.weight;

@@ -75,7 +75,7 @@ static int read_range(const char *p, const char *end, int64_t size, abx__range *
 int abx__ranges_parse(const char *header, int64_t size, abx__range ret[ABX__RANGES_MAX],
 		      abx_error **reterr)
 {
-	bool missed = false, is_too_many = false;
+	bool missed = false, is_too_much = false;
 	int64_t total = 0;
 	int count = 0;
 
@@ -94,14 +94,14 @@ int abx__ranges_parse(const char *header, int64_t size, abx__range ret[ABX__RANG
 			return abx__error_set(reterr, ABX_EINVAL, "invalid range");
 		if (r == 0)
 			continue;
-		total += range.length > INT64_MAX - total ? 0 : range.length;
-		if (count < ABX__RANGES_MAX)
+		is_too_much |= range.length > size - total || count == ABX__RANGES_MAX;
+		if (!is_too_much) {
+			total += range.length;
 			ret[count++] = range;
-		else
-			is_too_many = true;
+		}
 	}
-	if (missed && count == 0 && size > 0)
+	if (missed && count == 0 && !is_too_much && size > 0)
 		return abx__error_set(reterr, ABX_EINVAL,
 				      "invalid range: failed to overlap");
-	return is_too_many || total > size || size == 0 ? 0 : count;
+	return is_too_much || size == 0 ? 0 : count;
 }

@@ -42,6 +42,7 @@ Test(guest_encoding, the_first_in_rank_is_sent)
 		{ "identity;q=0, *", GZIP, false },
 		{ "identity;q=0, gzip", GZIP, false },
 		{ "identity;q=0, gzip;q=0", NONE, false },
+		{ "identity;q=0, identity", NONE, false },
 		{ "*;q=0", NONE, false },
 		{ "*;q=0, gzip", GZIP, false },
 		{ "*;q=0, identity;q=0.1", IDENTITY, true },

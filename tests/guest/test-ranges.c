@@ -2,6 +2,7 @@
  * test-ranges.c - byte ranges of headers.
  */
 #include <criterion/criterion.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -86,6 +87,12 @@ Test(guest_ranges, an_empty_file_has_none)
 	cr_assert_str_eq(parse("bytes=0-", 0), "whole");
 	cr_assert_str_eq(parse("bytes=-5", 0), "whole");
 	cr_assert_str_eq(parse("bytes=x", 0), "invalid range");
+}
+
+Test(guest_ranges, sums_do_not_overflow)
+{
+	cr_assert_str_eq(parse("bytes=1-,0-", INT64_MAX), "whole");
+	cr_assert_str_eq(parse("bytes=1-,0-0", INT64_MAX), "1+9223372036854775806 0+1");
 }
 
 Test(guest_ranges, more_than_64_are_not_cut_out)
