@@ -30,27 +30,29 @@ struct flag {
 
 #define AT(field) offsetof(struct cli_args, field)
 #define MAKES (CLI_CREATE | CLI_RUN)
-#define STARTS (CLI_RUN | CLI_EXEC)
-#define SHOWS (CLI_ANY & ~(CLI_RUN | CLI_EXEC | CLI_CP | CLI_HELP))
+#define STARTS (CLI_RUN | CLI_EXEC | CLI_SHELL)
+#define SHOWS (CLI_ANY & ~(STARTS | CLI_CP | CLI_HELP))
 
 static const struct flag flags[] = {
 	{ "template", 't', FLAG_VALUE, AT(template_id), 0, MAKES, "NAME",
 	  "env to take a sandbox from: [CLUSTER::]NAME[//IMAGE]; default for run: base" },
 	{ "image", 0, FLAG_VALUE, AT(image), 0, MAKES, "IMAGE",
 	  "container image instead of the env's own" },
-	{ "env", 'e', FLAG_LIST, AT(env_vars), AT(n_env_vars), MAKES | CLI_EXEC,
+	{ "env", 'e', FLAG_LIST, AT(env_vars), AT(n_env_vars), MAKES | STARTS,
 	  "KEY=VALUE", "a variable for the processes in the sandbox; repeatable" },
 	{ "metadata", 'm', FLAG_LIST, AT(metadata), AT(n_metadata), MAKES, "KEY=VALUE",
 	  "kept with the sandbox; repeatable" },
 	{ "timeout", 0, FLAG_VALUE, AT(timeout), 0, MAKES | CLI_EXEC, "TIME",
 	  "create: idle time the sandbox lives; run, exec: time the command may take. "
 	  "90, 30s, 5m, 1h" },
-	{ "user", 'u', FLAG_VALUE, AT(user), 0, STARTS | CLI_CP | CLI_LS, "NAME",
-	  "account in the sandbox" },
+	{ "user", 'u', FLAG_VALUE, AT(user), 0, STARTS | CLI_CP | CLI_LS | CLI_WATCH,
+	  "NAME", "account in the sandbox" },
 	{ "cwd", 0, FLAG_VALUE, AT(cwd), 0, STARTS, "PATH",
 	  "working directory of the command" },
-	{ "stdin", 'i', FLAG_SWITCH, AT(stdin_open), 0, STARTS, NULL,
+	{ "stdin", 'i', FLAG_SWITCH, AT(stdin_open), 0, CLI_RUN | CLI_EXEC, NULL,
 	  "pass stdin on even when it is a terminal" },
+	{ "recursive", 'r', FLAG_SWITCH, AT(recursive), 0, CLI_WATCH, NULL,
+	  "everything below the directory too" },
 	{ "file", 'f', FLAG_VALUE, AT(file), 0, CLI_MAKE | CLI_UPDATE, "FILE",
 	  "YAML or JSON; - is stdin" },
 	{ "replicas", 0, FLAG_VALUE, AT(replicas), 0, CLI_SCALE, "N",

@@ -29,7 +29,16 @@ enum cli_command_bit {
 	CLI_WHOAMI = 1 << 10,
 	CLI_HELP = 1 << 11,
 	CLI_MAKE = 1 << 12, /* create RESOURCE -f */
-	CLI_ANY = 0xffff
+	CLI_SHELL = 1 << 13,
+	CLI_WATCH = 1 << 14,
+	CLI_LOGS = 1 << 15,
+	CLI_PAUSE = 1 << 16,
+	CLI_RESUME = 1 << 17,
+	CLI_SNAPSHOT = 1 << 18,
+	CLI_SNAPSHOTS = 1 << 19,
+	CLI_FORK = 1 << 20,
+	CLI_METRICS = 1 << 21,
+	CLI_ANY = (1 << 22) - 1
 };
 
 #define CLI_MAX_WORDS 1024
@@ -44,7 +53,7 @@ struct cli_args {
 	const char *file, *replicas, *template_id, *image, *timeout, *user, *cwd;
 	const char *env_vars[CLI_MAX_ENV + 1], *metadata[CLI_MAX_ENV + 1];
 	size_t n_env_vars, n_metadata;
-	bool stdin_open;
+	bool stdin_open, recursive;
 	/* how it is shown */
 	bool json, wide, help, version;
 	/* which flags were there: one bit for each row of the flag table */
@@ -78,6 +87,11 @@ int cli_fail(const char *hint, const char *format, ...)
  */
 int cli_fail_error(const char *what, abx_error *err);
 
+/* All of it, whatever write(2) takes at once; ABX_EIO. */
+int cli_write_all(int fd, const char *data, size_t len);
+/* What a shell would give: the command's own code, or 128 + the signal that ended it. */
+int cli_exit_code(const abx_command_result *result);
+
 /* connect.c */
 int cli_client(const struct cli_args *args, abx_client **ret);
 int cli_sandbox(const struct cli_args *args, const char *id, abx_client **ret_client,
@@ -102,6 +116,10 @@ int cmd_exec(const struct cli_args *args);
 int cmd_cp(const struct cli_args *args);
 int cmd_ls(const struct cli_args *args);
 int cmd_kill(const struct cli_args *args);
+int cmd_shell(const struct cli_args *args);
+int cmd_watch(const struct cli_args *args);
+/* A file as `ls --json` and `watch --json` show it. */
+struct json_object *cli_file_json(const abx_file_info *info);
 
 /* help.c */
 extern const struct cli_command cli_commands[];

@@ -28,40 +28,16 @@ struct execution {
 	int exit_code;
 };
 
-static int write_all(int fd, const char *data, size_t len)
-{
-	while (len > 0) {
-		ssize_t n = write(fd, data, len);
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			return ABX_EIO;
-		data += n;
-		len -= (size_t)n;
-	}
-	return ABX_OK;
-}
-
 static int on_stdout(void *userdata, const char *data, size_t len)
 {
 	(void)userdata;
-	return write_all(STDOUT_FILENO, data, len);
+	return cli_write_all(STDOUT_FILENO, data, len);
 }
 
 static int on_stderr(void *userdata, const char *data, size_t len)
 {
 	(void)userdata;
-	return write_all(STDERR_FILENO, data, len);
-}
-
-/* What a shell would give: its own code, or 128 + the signal that ended it. */
-static int exit_code_of(const abx_command_result *result)
-{
-	if (result->exit_code >= 0)
-		return result->exit_code & 0xff;
-	cli_fail(NULL, "the command was ended by %s",
-		 result->error != NULL ? result->error : "a signal");
-	return 128 + SIGKILL;
+	return cli_write_all(STDERR_FILENO, data, len);
 }
 
 static void on_end(void *userdata, int r, abx_command_result *result,
@@ -76,7 +52,7 @@ static void on_end(void *userdata, int r, abx_command_result *result,
 		x->exit_code =
 			cli_fail(abx_error_hint(err), "%s", abx_error_message(err));
 	else
-		x->exit_code = exit_code_of(result);
+		x->exit_code = cli_exit_code(result);
 	abx_command_result_free(result);
 }
 

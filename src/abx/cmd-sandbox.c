@@ -103,7 +103,7 @@ static const char *type_name(int type)
 	}
 }
 
-static json_object *file_json(const abx_file_info *info)
+json_object *cli_file_json(const abx_file_info *info)
 {
 	json_object *o = json_object_new_object();
 
@@ -161,7 +161,7 @@ int cmd_ls(const struct cli_args *args)
 	for (size_t i = 0; i < abx_file_list_count(list); i++) {
 		const abx_file_info *info = abx_file_list_at(list, i);
 		if (args->json)
-			json_object_array_add(all, file_json(info));
+			json_object_array_add(all, cli_file_json(info));
 		else
 			table_row(table, info);
 	}

@@ -29,9 +29,18 @@ const struct cli_command cli_commands[] = {
 	  "A single word with a blank or a shell's sign in it is a line for bash -l -c; "
 	  "otherwise the words\n"
 	  "are run as they are, without a shell." },
+	{ "shell", CLI_SHELL, cmd_shell,
+	  "shell ID [--env KEY=VALUE]... [-- COMMAND [ARGUMENT...]]",
+	  "A terminal of a sandbox in this one: a login shell, or the command.\n"
+	  "Its exit code is passed on. At the begin of a line ~. ends it, ~~ types a ~, "
+	  "~? "
+	  "tells." },
 	{ "cp", CLI_CP, cmd_cp, "cp FILE... ID:PATH\n       abx cp ID:FILE... PATH",
 	  "Copies files into a sandbox or out of it; - is stdin or stdout." },
 	{ "ls", CLI_LS, cmd_ls, "ls ID [PATH]", "Lists a directory of a sandbox." },
+	{ "watch", CLI_WATCH, cmd_watch, "watch ID PATH [--recursive]",
+	  "What happens in a directory of a sandbox, a line each, until Ctrl-C: create, "
+	  "write, remove,\nrename (the old name; the new one is a create), chmod." },
 	{ "kill", CLI_KILL, cmd_kill, "kill ID...",
 	  "Ends sandboxes and everything in them." },
 	{ "update", CLI_UPDATE, cmd_update,
