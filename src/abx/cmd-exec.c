@@ -151,11 +151,14 @@ static int command_options(const struct cli_args *args, const char *const *words
 static int execute(const struct cli_args *args, abx_client *client, abx_sandbox *sandbox,
 		   const char *const *words, size_t n, const char *const *env_vars)
 {
-	struct execution x = { .client = client, .sandbox = sandbox };
+	/* One a program, and never gone: the last piece of input, or the end of a command
+	 * that a signal cut short, may be told of as late as when the client is freed. */
+	static struct execution x;
 	abx_command_options opts = ABX_COMMAND_OPTIONS_INIT;
 	abx_error *err = NULL;
 	int r;
 
+	x = (struct execution){ .client = client, .sandbox = sandbox };
 	r = command_options(args, words, n, &opts);
 	if (r != 0)
 		return r;

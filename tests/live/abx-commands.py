@@ -159,6 +159,13 @@ def _():
     assert sorted(running_ids()) == before
 
 
+@step("run: a command that ends while its stdin is still being closed, 20 times (once a use after free)")
+def _():
+    for _ in range(20):
+        done = subprocess.run([ABX, "run", "--", "true"], stdin=subprocess.DEVNULL, capture_output=True, timeout=60)
+        assert (done.returncode, done.stderr) == (0, b""), done
+
+
 @step("kill: once, and then it says there is none")
 def _():
     assert abx("kill", Held.id).stdout.decode() == "killed %s\n" % Held.id
