@@ -109,7 +109,7 @@ static void post(struct fixture *f, size_t len)
 
 static size_t body_at(const abx__buf *got)
 {
-	const char *end = memmem(got->data, got->len, "\r\n\r\n", 4);
+	const char *end = memmem(abx__buf_str(got), got->len, "\r\n\r\n", 4);
 
 	return end ? (size_t)(end - got->data) + 4 : got->len;
 }
