@@ -48,6 +48,17 @@ static void signal_process(uint32_t pid, const char *sig)
 	envd_answer_done(&answer);
 }
 
+static void send_newline(uint32_t pid)
+{
+	ABX_CLEANUP(abx__freep)
+	char *json = abx__strf(
+		"{\"process\":{\"pid\":%u},\"input\":{\"stdin\":\"Cg==\"}}", pid);
+	envd_answer answer = envd_child_call(&child, "/process.Process/SendInput", json);
+
+	cr_assert(answer.status == 200);
+	envd_answer_done(&answer);
+}
+
 /* The numbers a script printed, each on a line. */
 static unsigned read_pids(const abx__buf *out, int *pids, unsigned max)
 {
@@ -205,18 +216,27 @@ Test(envd_tree, a_signal_handler_may_still_speak)
 	envd_stream_close(&stream);
 }
 
-/* ---- readers that fall behind ---- */
-
-static void send_newline(uint32_t pid)
+Test(envd_tree, a_time_limit_of_connect_ends_the_stream_alone)
 {
-	ABX_CLEANUP(abx__freep)
-	char *json = abx__strf(
-		"{\"process\":{\"pid\":%u},\"input\":{\"stdin\":\"Cg==\"}}", pid);
-	envd_answer answer = envd_child_call(&child, "/process.Process/SendInput", json);
+	envd_stream first, second;
+	char json[64];
 
-	cr_assert(answer.status == 200);
-	envd_answer_done(&answer);
+	start_sh(&first, NULL, "read x; echo still here");
+	snprintf(json, sizeof(json), "{\"process\":{\"pid\":%u}}", first.run.pid);
+	envd_stream_open(&second, &child, "/process.Process/Connect",
+			 "Connect-Timeout-Ms: 200\r\n", json);
+	envd_stream_to_end(&second);
+	cr_assert_str_eq(second.run.error_code, "deadline_exceeded");
+	cr_assert_not(second.run.has_end);
+	send_newline(first.run.pid);
+	envd_stream_to_end(&first);
+	cr_assert_str_eq(abx__buf_str(&first.run.out), "still here\n");
+	cr_assert(first.run.has_end && first.run.exit_code == 0);
+	envd_stream_close(&first);
+	envd_stream_close(&second);
 }
+
+/* ---- readers that fall behind ---- */
 
 Test(envd_tree, a_reader_that_trickles_is_cut_off_and_told_why)
 {
