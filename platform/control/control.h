@@ -271,4 +271,10 @@ int abx__control_set_timeout(abx__control *control, const char *id, int64_t time
 			     bool extend_only, abx__claim_done done, void *userdata,
 			     abx_error **reterr);
 
+/* What the sandbox's main container has written since it was last started: a descriptor
+   to read to its end, the callee's. ABX_ENOTFOUND at once: no such sandbox; later:
+   nothing was written yet. */
+int abx__control_open_log(abx__control *control, const char *id, abx__fd_done done,
+			  void *userdata, abx_error **reterr);
+
 #endif

@@ -18,6 +18,8 @@ const abx__endpoint abx__e2b_endpoints[] = {
 	{ "ResumeSandbox", ABX__BODY_MAYBE | ABX__BODY_OWN, abx__e2b_resume },
 	{ "SetSandboxTimeout", ABX__BODY | ABX__BODY_OWN, abx__e2b_timeout },
 	{ "RefreshSandbox", ABX__BODY_MAYBE | ABX__BODY_OWN, abx__e2b_refresh },
+	{ "GetSandboxLogs", 0, abx__e2b_logs_v1 },
+	{ "GetSandboxLogsV2", 0, abx__e2b_logs_v2 },
 	{ "GetSandboxMetrics", 0, abx__e2b_metrics },
 	{ "ListSandboxMetrics", 0, abx__e2b_metrics_many },
 	{ "UpdateSandboxNetwork", ABX__BODY | ABX__BODY_OWN, abx__e2b_network_update },

@@ -69,6 +69,8 @@ void abx__e2b_timeout(abx__call *call);
 void abx__e2b_refresh(abx__call *call);
 void abx__e2b_connect_v1(abx__call *call);
 void abx__e2b_connect_v2(abx__call *call);
+void abx__e2b_logs_v1(abx__call *call);
+void abx__e2b_logs_v2(abx__call *call);
 void abx__e2b_metrics(abx__call *call);
 void abx__e2b_metrics_many(abx__call *call);
 void abx__e2b_network_update(abx__call *call);

@@ -65,8 +65,6 @@ Test(serve_body, refuses_by_name)
 		  "network.egressProxy is not" },
 		{ "\"network\":{\"httpsPorts\":[49983]}",
 		  "network.httpsPorts: port 49983 is envd's and does not speak TLS" },
-		{ "\"network\":{\"httpsPorts\":[8443]}",
-		  "network.httpsPorts is not supported" },
 		{ "\"network\":{\"httpsPorts\":[0]}",
 		  "network.httpsPorts: a port is 1 to 65535, not 0" },
 		{ "\"network\":{\"httpsPorts\":[\"a\"]}",
@@ -152,12 +150,13 @@ Test(serve_body, reads_how_traffic_is_let_in)
 	abx__e2b_create c =
 		take("{\"templateID\":\"b\",\"secure\":true,\"network\":{"
 		     "\"allowPublicTraffic\":false,\"maskRequestHost\":\"h:${PORT}\","
-		     "\"httpsPorts\":[]}}",
+		     "\"httpsPorts\":[8443]}}",
 		     false);
 
 	cr_assert(c.ingress.closed);
 	cr_assert_str_eq(c.ingress.mask_host, "h:${PORT}");
-	cr_assert_eq(c.ingress.https_count, 0);
+	cr_assert_eq(c.ingress.https_count, 1);
+	cr_assert_eq(c.ingress.https_ports[0], 8443);
 	abx__e2b_create_done(&c);
 	c = take("{\"templateID\":\"b\",\"network\":{\"allowPublicTraffic\":false}}",
 		 true);

@@ -517,6 +517,33 @@ Test(serve_e2b, metrics_come_with_time_and_in_a_window)
 	answer_done(&a);
 }
 
+Test(serve_e2b, logs_of_the_container_and_the_platform)
+{
+	char id[32], path[128];
+	answer a;
+
+	make_env("base", 1);
+	make_sandbox("base", id);
+	snprintf(path, sizeof(path), "/v2/sandboxes/%s/logs?direction=forward", id);
+	a = ask("GET", path, NULL);
+	cr_assert_eq(a.status, 200, "%s", a.text);
+	cr_assert_eq(json_object_array_length(node(a.json, "logs")), 4, "%s", a.text);
+	cr_assert_str_eq(at(a.json, "logs.0.message"), "first light");
+	cr_assert_not_null(strstr(a.text, "\"message\":\"sandbox started\""));
+	cr_assert_not_null(strstr(a.text, "\"env\":\"base\""));
+	answer_done(&a);
+	snprintf(path, sizeof(path), "/v2/sandboxes/%s/logs?level=error", id);
+	a = ask("GET", path, NULL);
+	cr_assert_str_eq(at(a.json, "logs.0.message"), "ERROR: it broke");
+	answer_done(&a);
+	snprintf(path, sizeof(path), "/sandboxes/%s/logs?limit=1", id);
+	a = ask("GET", path, NULL);
+	cr_assert_eq(json_object_array_length(node(a.json, "logs")), 1);
+	cr_assert_eq(json_object_array_length(node(a.json, "logEntries")), 1);
+	cr_assert_not_null(strstr(at(a.json, "logs.0.line"), "\"logger\":\"main\""));
+	answer_done(&a);
+}
+
 Test(serve_e2b, the_older_spelling_of_an_id_works)
 {
 	char id[32], path[96];

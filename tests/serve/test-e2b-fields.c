@@ -152,7 +152,7 @@ static const struct row {
 	  "volumeMounts is not supported" },
 	{ "network.allowPublicTraffic", "false", 201, "\"allowPublicTraffic\":false" },
 	{ "network.maskRequestHost", "\"h\"", 201, "\"maskRequestHost\":\"h\"" },
-	{ "network.httpsPorts", "[8443]", 400, "network.httpsPorts is not supported" },
+	{ "network.httpsPorts", "[8443]", 201, "\"httpsPorts\":[8443]" },
 	{ "network.allowOut", "[\"1.1.1.1\"]", 400, "network.allowOut is not supported" },
 	{ "network.denyOut", "[\"1.1.1.1\"]", 400, "network.denyOut is not supported" },
 	{ "network.egressProxy", "{\"address\":\"a\"}", 400,

@@ -101,6 +101,17 @@ static const struct row {
 	{ "GET", "/sandboxes/metrics", NULL, 400, BAD("sandbox_ids is required") },
 	{ "GET", "/sandboxes/metrics?sandbox_ids=" HUNDRED, NULL, 400,
 	  BAD("Too many sandboxes requested, maximum is 100") },
+	/* logs */
+	{ "GET", "/sandboxes/gone/logs", NULL, 404, GONE("gone") },
+	{ "GET", "/v2/sandboxes/gone/logs", NULL, 404, GONE("gone") },
+	{ "GET", "/sandboxes/%s/logs?limit=1001", NULL, 400,
+	  BAD("limit is 0 to 1000, not \\\"1001\\\"") },
+	{ "GET", "/v2/sandboxes/%s/logs?direction=up", NULL, 400,
+	  BAD("direction is forward or backward, not \\\"up\\\"") },
+	{ "GET", "/v2/sandboxes/%s/logs?level=loud", NULL, 400,
+	  BAD("level is debug, info, warn or error, not \\\"loud\\\"") },
+	{ "GET", "/v2/sandboxes/%s/logs?cursor=x", NULL, 400,
+	  BAD("cursor is a time in Unix milliseconds, not \\\"x\\\"") },
 	/* network updates */
 	{ "PUT", "/sandboxes/%s/network", "{\"allowOut\":[\"a.b\"]}", 400,
 	  BAD("network.allowOut is not supported by this server yet") },
