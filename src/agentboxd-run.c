@@ -27,6 +27,7 @@
 #include "io/http-server.h"
 #include "io/http2.h"
 #include "io/json.h"
+#include "io/tls-relay.h"
 #include "serve/keys.h"
 #include "serve/seal.h"
 #include "serve/serve.h"
@@ -61,6 +62,7 @@ struct app {
 	abx__seal *seal;
 	abx__engine *engine;
 	abx__gateway *gateway;
+	abx__tls_relays *relays; /* to sandboxes' ports that speak TLS */
 	late_runtime runtime;
 	agentboxd_tls *tls; /* NULL: no listener has it */
 	abx__control *control;
@@ -299,14 +301,24 @@ static void close_engine(void *userdata)
 		close_store(a);
 }
 
+static void close_relays(void *userdata)
+{
+	app *a = userdata;
+
+	if (a->relays)
+		abx__tls_relays_close(a->relays, close_engine, a);
+	else
+		close_engine(a);
+}
+
 static void close_gateway(void *userdata)
 {
 	app *a = userdata;
 
 	if (a->gateway)
-		abx__gateway_close(a->gateway, close_engine, a);
+		abx__gateway_close(a->gateway, close_relays, a);
 	else
-		close_engine(a);
+		close_relays(a);
 }
 
 static void close_serve(void *userdata)
@@ -541,6 +553,11 @@ static int unseal(void *userdata, const char *name, const char *sealed, abx__sec
 	return abx__seal_unwrap(((app *)userdata)->seal, name, sealed, ret, reterr);
 }
 
+static int secure_port(void *userdata, int fd, int *ret_fd)
+{
+	return abx__tls_relay(((app *)userdata)->relays, fd, ret_fd);
+}
+
 static int new_gateway(app *a, abx_error **reterr)
 {
 	const abx__gateway_options opts = { .loop = &a->loop,
@@ -551,8 +568,13 @@ static int new_gateway(app *a, abx_error **reterr)
 					    .domain = a->s->domain,
 					    .check_key = a->any_remote ? check_key : NULL,
 					    .resume = resume,
-					    .userdata = a };
-	int r = abx__gateway_new(&opts, &a->gateway, reterr);
+					    .userdata = a,
+					    .secure = secure_port,
+					    .secure_userdata = a };
+	int r = abx__tls_relays_new(&a->loop, &a->relays, reterr);
+
+	if (r == ABX_OK)
+		r = abx__gateway_new(&opts, &a->gateway, reterr);
 
 	if (r == ABX_OK && !a->runtime.real)
 		a->runtime.real = abx__gateway_runtime(a->gateway);

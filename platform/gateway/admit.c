@@ -52,6 +52,14 @@ bool abx__gateway_has_proof(const abx__sandbox_rec *rec, const abx__route *route
 	return rec->traffic_token && !abx__gateway_bars(rec, route->port, req);
 }
 
+bool abx__gateway_speaks_tls(const abx__sandbox_rec *rec, uint16_t port)
+{
+	for (size_t i = 0; rec->ingress && i < rec->ingress->https_count; i++)
+		if (rec->ingress->https_ports[i] == port)
+			return port != rec->runtime_port;
+	return false;
+}
+
 int abx__gateway_host(const abx__sandbox_rec *rec, uint16_t port, char **ret)
 {
 	ABX_CLEANUP_BUF abx__buf host = ABX__BUF_INIT;

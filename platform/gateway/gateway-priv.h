@@ -64,6 +64,8 @@ const char *abx__gateway_bars(const abx__sandbox_rec *rec, uint16_t port,
    that envd will check. */
 bool abx__gateway_has_proof(const abx__sandbox_rec *rec, const abx__route *route,
 			    const abx__http_req *req);
+/* Its ports of this number speak TLS. */
+bool abx__gateway_speaks_tls(const abx__sandbox_rec *rec, uint16_t port);
 /* The Host the sandbox is told instead of the client's; *ret stays when it is that. */
 int abx__gateway_host(const abx__sandbox_rec *rec, uint16_t port, char **ret);
 

@@ -187,6 +187,8 @@ int abx__gateway_new(const abx__gateway_options *opts, abx__gateway **ret,
 		.kept_most = gateway->opts.kept_most,
 		.kept_ms = gateway->opts.kept_ms,
 		.connect_ms = gateway->opts.connect_ms,
+		.secure = gateway->opts.secure,
+		.userdata = gateway->opts.secure_userdata,
 	});
 	if (!gateway->pool) {
 		abx__free(gateway);

@@ -43,6 +43,11 @@ typedef struct abx__gateway_options {
 		      void (*done)(void *done_userdata, int r, const abx_error *err),
 		      void *done_userdata);
 	void *userdata;
+	/* For ports that speak TLS (httpsPorts): a descriptor to speak plain to, in the
+	   place of `fd`, which is taken over on success. NULL: there are no such ports.
+	   What it gives is used until the gateway is closed. */
+	int (*secure)(void *userdata, int fd, int *ret_fd);
+	void *secure_userdata;
 	const char *domain; /* names below it are the platform's (route.h); NULL: none
 			       known; borrowed */
 	/* For an answer to begin, and for what waits to be taken by the sandbox; 0: 640

@@ -37,6 +37,7 @@ struct passage {
 	abx__upstream_ticket *ticket;
 	enum abx__route_form form;
 	uint16_t port;
+	bool tls;     /* the port speaks it */
 	bool keeps;   /* the port is the runtime's: its connections are kept */
 	bool upgrade; /* asked for */
 	bool raw;
@@ -535,6 +536,7 @@ static void connect_up(passage *p)
 	const abx__upstream_tries tries = {
 		.count = TRIES,
 		.first_wait_ms = p->gateway->opts.retry_ms,
+		.tls = p->tls,
 	};
 
 	p->ticket = abx__upstream_connect(p->gateway->pool, p->namespace_, p->pod,
@@ -572,6 +574,7 @@ static passage *new_passage(const abx__route *route, const abx__sandbox_rec *rec
 	p->form = route->form;
 	p->port = route->port;
 	p->keeps = route->port == rec->runtime_port;
+	p->tls = abx__gateway_speaks_tls(rec, route->port);
 	return p;
 }
 

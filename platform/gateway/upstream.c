@@ -294,6 +294,19 @@ static bool may_try_again(const abx__upstream_ticket *t, int r, uint64_t wait_ms
 	       (!t->tries.until || uv_now(t->pool->opts.loop) + wait_ms < t->tries.until);
 }
 
+/* The descriptor becomes one to speak plain to; closed when that cannot be had. */
+static int secure(abx__upstreams *pool, int *fd)
+{
+	int plain = -1;
+	int r = pool->opts.secure ? pool->opts.secure(pool->opts.userdata, *fd, &plain)
+				  : ABX_EUNSUPPORTED;
+
+	if (r < 0)
+		close(*fd);
+	*fd = plain;
+	return r;
+}
+
 static void on_connected(void *userdata, int r, int fd, const abx_error *err)
 {
 	abx__upstream_ticket *t = userdata;
@@ -312,6 +325,8 @@ static void on_connected(void *userdata, int r, int fd, const abx_error *err)
 		uv_timer_start(&t->timer, on_timer, wait_ms, 0);
 		return;
 	}
+	if (r == ABX_OK && t->tries.tls)
+		r = secure(t->pool, &fd);
 	if (r == ABX_OK) {
 		up = new_upstream(t->pool, t->namespace_, t->pod, t->port, fd);
 		if (!up) {

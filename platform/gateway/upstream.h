@@ -43,6 +43,10 @@ typedef struct abx__upstreams_options {
 	unsigned kept_most; /* per Pod */
 	uint64_t kept_ms;
 	uint64_t connect_ms; /* for one try */
+	/* A descriptor to speak plain to, in the place of one that speaks TLS, which it
+	   takes over on success. */
+	int (*secure)(void *userdata, int fd, int *ret_fd);
+	void *userdata;
 } abx__upstreams_options;
 
 /* How often a closed port is tried, and the waits between: `first_wait_ms`, then twice,
@@ -52,6 +56,7 @@ typedef struct abx__upstream_tries {
 	unsigned count;
 	uint64_t first_wait_ms;
 	uint64_t until;
+	bool tls; /* the port speaks TLS */
 } abx__upstream_tries;
 
 abx__upstreams *abx__upstreams_new(const abx__upstreams_options *opts);

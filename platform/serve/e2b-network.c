@@ -48,8 +48,6 @@ static int parse_https_ports(json_object *network, abx__ingress *ret, abx_error 
 		ret->https_ports[ret->https_count++] =
 			(uint16_t)json_object_get_int64(port);
 	}
-	if (r == 1 && ret->https_count > 0)
-		return abx__e2b_unsupported("network.httpsPorts", reterr);
 	return ABX_OK;
 }
 

@@ -341,3 +341,34 @@ Test(gateway_refuse, a_sandboxs_own_proof_is_as_good_as_a_key)
 	cr_assert_eq(f.served, passed);
 	fixture_stop(&f);
 }
+
+static int pretend_secure(void *userdata, int fd, int *ret_fd)
+{
+	int *secured = userdata;
+
+	++*secured;
+	*ret_fd = fd;
+	return *secured == 2 ? ABX_EIO : ABX_OK;
+}
+
+Test(gateway_refuse, ports_that_speak_tls_are_spoken_to_through_it)
+{
+	static const abx__ingress ingress = { .https_ports = { 8443, 443 },
+					      .https_count = 2 };
+	int secured = 0;
+	struct fixture f = { .opts.secure = pretend_secure,
+			     .opts.secure_userdata = &secured };
+
+	fixture_start(&f);
+	f.table.recs[0].ingress = &ingress; /* abc */
+	wire_say(&f.w, "GET / HTTP/1.1\r\nHost: 8443-abc.x\r\n\r\n");
+	WIRE_UNTIL(&f.w, wire_got(&f.w, "hello"));
+	cr_assert_eq(secured, 1);
+	wire_say(&f.w, "GET / HTTP/1.1\r\nHost: 8000-abc.x\r\n\r\n");
+	WIRE_UNTIL(&f.w, wire_count(&f.w, "hello") == 2);
+	cr_assert_eq(secured, 1, "the other ports are plain");
+	wire_say(&f.w, "GET / HTTP/1.1\r\nHost: 443-abc.x\r\n\r\n");
+	WIRE_UNTIL(&f.w, wire_got(&f.w, "HTTP/1.1 502 "));
+	cr_assert_eq(secured, 2);
+	fixture_stop(&f);
+}
