@@ -272,7 +272,7 @@ static void start_clock(struct container *c)
 }
 
 static _Noreturn void starter_main(struct container *c, int gate, int crun_fd,
-				   bool in_cgroup)
+				   bool in_cgroup, bool made)
 {
 	struct pod *pod = c->pod;
 	struct podd *podd = pod->podd;
@@ -280,6 +280,7 @@ static _Noreturn void starter_main(struct container *c, int gate, int crun_fd,
 		.podd = podd,
 		.pod_key = pod->key,
 		.hostname = pod->spec->hostname ? pod->spec->hostname : pod->name,
+		.upper = abx__upper_of(pod),
 		.dir = c->dir,
 		.pod_spec = pod->spec,
 		.spec = c->spec,
@@ -287,15 +288,15 @@ static _Noreturn void starter_main(struct container *c, int gate, int crun_fd,
 		.image_name = c->image_name,
 		.userns_fd = pod->userns_fd,
 		.netns_fd = pod->netns_fd,
-		.id_base = pod->userns_fd >= 0 ? abx__net_id_base(podd, pod->n) : 0,
-		.address = podd->net.enabled ? podd->net.base + pod->n * 2 + 1 : 0,
 		.gate = gate,
 		.in_cgroup = in_cgroup,
 		.kept = strcmp(c->dir, pod->kept) == 0,
+		.made = made,
 		.crun = podd->options.crun,
 		.crun_fd = crun_fd,
 	};
 
+	plan.id_base = plan.upper.id_base;
 	for (size_t i = 0; pod->spec->runtime_class && i < podd->options.class_count; i++)
 		if (strcmp(podd->options.classes[i].name, pod->spec->runtime_class) ==
 		    0) {
@@ -306,6 +307,30 @@ static _Noreturn void starter_main(struct container *c, int gate, int crun_fd,
 	_exit(1);
 }
 
+/* A folder of its own: an earlier container's, a spare, or a new and empty one. */
+static int make_folder(struct container *c, bool *ret_made)
+{
+	struct pod *pod = c->pod;
+	struct podd *podd = pod->podd;
+	bool kept = pod->kept[0] && !c->is_init;
+	char path[256];
+
+	if (kept)
+		abx__str_copy(c->dir, sizeof(c->dir), pod->kept);
+	else
+		snprintf(c->dir, sizeof(c->dir), "c%llu",
+			 (unsigned long long)++podd->container_seq);
+	pod_path(pod, c->dir, path, sizeof(path));
+	if (kept)
+		abx__folder_reuse(podd, path);
+	*ret_made = kept || abx__spare_take(pod, path);
+	if (*ret_made && !kept)
+		return ABX_OK;
+	return mkdirat(podd->dir_fd, path, 0700) < 0 && (errno != EEXIST || !kept)
+		       ? ABX_EIO
+		       : ABX_OK;
+}
+
 int abx__container_start(struct pod *pod, const abx__spec_container *spec,
 			 struct image *image, const char *image_name, bool is_init,
 			 bool gate_open, struct container **ret, abx_error **reterr)
@@ -313,26 +338,15 @@ int abx__container_start(struct pod *pod, const abx__spec_container *spec,
 	struct podd *podd = pod->podd;
 	struct container *c = container_new(pod, spec, image, image_name);
 	int gate[2] = { -1, -1 };
-	char path[256];
 	int crun_fd, cgroup_fd;
-	bool in_cgroup;
+	bool in_cgroup, made;
 	pid_t pid;
 
 	if (!c)
 		return abx__error_nomem(reterr);
 	c->is_init = is_init;
-	if (pod->kept[0] && !is_init)
-		abx__str_copy(c->dir, sizeof(c->dir), pod->kept);
-	else
-		snprintf(c->dir, sizeof(c->dir), "c%llu",
-			 (unsigned long long)++podd->container_seq);
-	pod_path(pod, c->dir, path, sizeof(path));
-	if (pod->kept[0] && !is_init)
-		abx__folder_reuse(podd, path);
 	c->oom_before = abx__cgroup_oom_kills(podd, pod->key);
-	if ((mkdirat(podd->dir_fd, path, 0700) < 0 &&
-	     (errno != EEXIST || !pod->kept[0] || is_init)) ||
-	    (!gate_open && pipe2(gate, O_CLOEXEC) < 0)) {
+	if (make_folder(c, &made) < 0 || (!gate_open && pipe2(gate, O_CLOEXEC) < 0)) {
 		int e = errno;
 
 		container_free(c);
@@ -345,7 +359,7 @@ int abx__container_start(struct pod *pod, const abx__spec_container *spec,
 	if (pid == 0) {
 		if (gate[1] >= 0)
 			close(gate[1]);
-		starter_main(c, gate[0], crun_fd, in_cgroup);
+		starter_main(c, gate[0], crun_fd, in_cgroup, made);
 	}
 	if (cgroup_fd >= 0)
 		close(cgroup_fd);

@@ -155,7 +155,7 @@ static void on_trash_timer(uv_timer_t *timer)
 
 /* Not at once: what makes trash is often a swap, and whoever waits for that goes first.
  */
-static void kick_soon(struct podd *podd)
+void abx__folder_trash_soon(struct podd *podd)
 {
 	if (!uv_is_active((uv_handle_t *)&podd->trash_timer))
 		uv_timer_start(&podd->trash_timer, on_trash_timer, TRASH_DELAY_MS, 0);
@@ -167,7 +167,7 @@ void abx__folder_trash(struct podd *podd, const char *path)
 
 	snprintf(to, sizeof(to), "trash/%llu", (unsigned long long)++podd->trash_seq);
 	if (renameat2(podd->dir_fd, path, podd->dir_fd, to, RENAME_NOREPLACE) == 0)
-		kick_soon(podd);
+		abx__folder_trash_soon(podd);
 	else if (errno == EEXIST)
 		abx__folder_trash(podd, path);
 }
@@ -221,6 +221,7 @@ void abx__folder_trash_kick(struct podd *podd)
 		setpriority(PRIO_PROCESS, 0, 10);
 		if (fd >= 0)
 			abx__fs_empty(fd);
+		abx__spares_make(podd);
 		_exit(0);
 	}
 	if (pid < 0)
@@ -307,7 +308,7 @@ static void adopt_container(struct pod *pod)
 	abx__free(boot);
 }
 
-/* Containers' folders nobody uses any more. */
+/* Containers' folders nobody uses any more, and spares of an earlier podd. */
 static void trash_containers(struct pod *pod)
 {
 	char path[512];
@@ -319,8 +320,8 @@ static void trash_containers(struct pod *pod)
 	fd = openat(pod->podd->dir_fd, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	d = fd >= 0 ? fdopendir(fd) : NULL;
 	while (d && (e = readdir(d))) {
-		if (e->d_name[0] != 'c' || e->d_type != DT_DIR ||
-		    strcmp(pod->kept, e->d_name) == 0 ||
+		if ((e->d_name[0] != 'c' && strncmp(e->d_name, "spare-", 6) != 0) ||
+		    e->d_type != DT_DIR || strcmp(pod->kept, e->d_name) == 0 ||
 		    (pod->container && strcmp(pod->container->dir, e->d_name) == 0) ||
 		    (pod->dying && strcmp(pod->dying->dir, e->d_name) == 0))
 			continue;

@@ -63,6 +63,7 @@ struct pod *abx__pod_alloc(struct podd *podd, const char *ns, const char *name)
 	if (!pod)
 		return NULL;
 	pod->podd = podd;
+	pod->seq = ++podd->container_seq;
 	pod->userns_fd = pod->netns_fd = pod->net_job_fd = -1;
 	pod->exit_code = -1;
 	pod->ns = abx__strdup(ns);
@@ -178,6 +179,7 @@ void abx__pod_container_running(struct container *c)
 	 * before. */
 	if (probed)
 		abx__probe_start(pod);
+	abx__folder_trash_soon(pod->podd);
 	if (c->init.pid && abx__folder_save_run(pod, c) < 0)
 		abx__log_warn(pod->podd->log, "run.json not written", "pod=%s",
 			      pod->name);

@@ -209,10 +209,19 @@ void abx__container_end(
 	struct container *c); /* asynchronous; abx__pod_container_ended() follows */
 uint64_t abx__proc_start_time(pid_t pid);
 
+/* What a Pod's containers find in /etc, and who owns it. */
+struct upper {
+	const char *hostname;
+	uint32_t id_base; /* 0 when privileged */
+	uint32_t address; /* host order; 0: loopback only */
+	const char *resolv;
+};
+
 struct start_plan {
 	struct podd *podd;
 	const char *pod_key;
 	const char *hostname;
+	struct upper upper;
 	const char *dir; /* of the container */
 	const abx__spec *pod_spec;
 	const abx__spec_container *spec;
@@ -220,10 +229,10 @@ struct start_plan {
 	const char *image_name;
 	int userns_fd, netns_fd;
 	uint32_t id_base; /* 0 when privileged */
-	uint32_t address; /* host order; 0: loopback only */
 	int gate;         /* read end, -1: open */
 	bool in_cgroup;   /* from the start */
 	bool kept; /* `dir` is an earlier container's: its files are as it left them */
+	bool made; /* `dir` has its upper layer */
 	const char *crun;
 	int crun_fd; /* the same, sealed; -1: none */
 };
@@ -240,6 +249,15 @@ int abx__seccomp_load(const char *profile_path, char **ret_base64, abx_error **r
 /* A descriptor of podd's own to run crun from (crun.c); -1: run it by path. */
 int abx__crun_sealed(struct podd *podd);
 
+/* ---- containers' folders (spare.c) ---- */
+
+/* up/ with etc/{hosts,hostname,resolv.conf}, and wk/, in an empty folder. */
+int abx__upper_make(int dir_fd, const struct upper *u);
+struct upper abx__upper_of(const struct pod *pod);
+/* The Pod's spare folder becomes `path`; false when there is none. */
+bool abx__spare_take(struct pod *pod, const char *path);
+void abx__spares_make(struct podd *podd); /* in a child */
+
 /* ---- Pods (pod.c, folder.c, probe.c) ---- */
 
 enum pod_activity { POD_RUN, POD_FREEZE, POD_STOP };
@@ -248,7 +266,8 @@ struct pod {
 	struct podd *podd;
 	char key[ABX__POD_KEY_SIZE]; /* ns_name */
 	char *ns, *name;
-	uint32_t n; /* address, uid range */
+	uint64_t seq; /* its own: not even an earlier Pod of this name had it */
+	uint32_t n;   /* address, uid range */
 	json_object *template_json;
 	abx__spec *spec;
 	uint16_t probe_port; /* 0: none */
@@ -324,7 +343,8 @@ int abx__folder_save_run(struct pod *pod, const struct container *c);
 void abx__folder_adopt(struct podd *podd);
 void abx__folder_trash(struct podd *podd,
 		       const char *path); /* below the state folder; deleted in a child */
-void abx__folder_trash_kick(struct podd *podd);
+void abx__folder_trash_kick(struct podd *podd); /* empties it, and makes spares */
+void abx__folder_trash_soon(struct podd *podd); /* the same, in a moment */
 void abx__folder_sweep(struct podd *podd);
 int abx__folder_make_volumes(struct pod *pod, abx_error **reterr);
 

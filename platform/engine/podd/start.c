@@ -128,50 +128,19 @@ static int mount_overlay(const struct start_plan *plan, const char *lower,
 	return ABX_OK;
 }
 
-static int fill_upper(const struct start_plan *plan, abx_error **reterr)
+static int make_upper(const struct start_plan *plan, abx_error **reterr)
 {
-	uid_t root = plan->id_base;
-	abx__buf hosts = ABX__BUF_INIT;
-	char hostname[80];
-	int r;
+	ABX_CLEANUP(abx__closep) int fd = open("p", O_PATH | O_DIRECTORY | O_CLOEXEC);
 
-	snprintf(hostname, sizeof(hostname), "%s\n", plan->hostname);
-	r = abx__buf_addf(
-		&hosts,
-		"127.0.0.1\tlocalhost\n::1\tlocalhost ip6-localhost ip6-loopback\n");
-	if (r == ABX_OK) {
-		uint32_t a = plan->address;
-
-		r = a ? abx__buf_addf(&hosts, "%u.%u.%u.%u\t%s\n", a >> 24, a >> 16 & 255,
-				      a >> 8 & 255, a & 255, plan->hostname)
-		      : abx__buf_addf(&hosts, "127.0.1.1\t%s\n", plan->hostname);
-	}
-	if (r == ABX_OK)
-		r = abx__fs_mkdir(AT_FDCWD, "p/up/etc", 0755, root);
-	if (r == ABX_OK)
-		r = abx__fs_write(AT_FDCWD, "p/up/etc/hosts", hosts.data, hosts.len,
-				  0644);
-	if (r == ABX_OK)
-		r = abx__fs_write(AT_FDCWD, "p/up/etc/hostname", hostname,
-				  strlen(hostname), 0644);
-	if (r == ABX_OK)
-		r = abx__fs_write(
-			AT_FDCWD, "p/up/etc/resolv.conf", plan->podd->net.resolv,
-			plan->address ? strlen(plan->podd->net.resolv) : 0, 0644);
-	abx__buf_done(&hosts);
-	if (r == ABX_OK && root &&
-	    (chown("p/up/etc/hosts", root, root) < 0 ||
-	     chown("p/up/etc/hostname", root, root) < 0 ||
-	     chown("p/up/etc/resolv.conf", root, root) < 0))
-		r = ABX_EIO;
-	return r < 0 ? abx__error_errno(reterr, ABX_EIO, errno, "files of /etc") : ABX_OK;
+	return fd < 0 || abx__upper_make(fd, &plan->upper) < 0
+		       ? abx__error_errno(reterr, ABX_EIO, errno, "upper layer")
+		       : ABX_OK;
 }
 
 static int mount_root(const struct start_plan *plan, int state, abx_error **reterr)
 {
 	abx__buf lower = ABX__BUF_INIT_CAP(4000);
 	char from[256];
-	uid_t root = plan->id_base;
 	int r;
 
 	snprintf(from, sizeof(from), "pods/%s/%s", plan->pod_key, plan->dir);
@@ -181,14 +150,10 @@ static int mount_root(const struct start_plan *plan, int state, abx_error **rete
 	if (r == ABX_OK)
 		r = attach(state, from, "p", -1, 0, reterr);
 	/* What an earlier container left is its own business, and not to be trusted. */
-	if (r == ABX_OK && !plan->kept &&
-	    (abx__fs_mkdir(AT_FDCWD, "p/up", 0755, root) < 0 ||
-	     abx__fs_mkdir(AT_FDCWD, "p/wk", 0700, root) < 0))
-		r = abx__error_errno(reterr, ABX_EIO, errno, "upper layer");
+	if (r == ABX_OK && !plan->made)
+		r = make_upper(plan, reterr);
 	if (r == ABX_OK)
 		r = attach_layers(plan, state, &lower, reterr);
-	if (r == ABX_OK && !plan->kept)
-		r = fill_upper(plan, reterr);
 	if (r == ABX_OK)
 		r = mount_overlay(plan, abx__buf_str(&lower), "p/up", "p/wk", "root",
 				  reterr);
