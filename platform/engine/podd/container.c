@@ -12,6 +12,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/pidfd.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -66,6 +67,13 @@ static void on_closed(uv_handle_t *handle)
 	abx__free(c);
 }
 
+static void close_fd(int *fd)
+{
+	if (*fd >= 0)
+		close(*fd);
+	*fd = -1;
+}
+
 /* Frees what the kernel holds for it now, the memory when the loop has let go of its
  * handles. */
 static void container_free(struct container *c)
@@ -75,9 +83,9 @@ static void container_free(struct container *c)
 
 	abx__child_forget(podd, &c->starter);
 	abx__child_forget(podd, &c->init);
-	if (c->gate >= 0)
-		close(c->gate);
-	c->gate = -1;
+	close_fd(&c->gate);
+	close_fd(&c->said_fd);
+	close_fd(&c->pid_fd);
 	if (c->dir[0] && strcmp(c->dir, c->pod->kept) != 0) {
 		pod_path(c->pod, c->dir, path, sizeof(path));
 		abx__folder_trash(podd, path);
@@ -86,9 +94,7 @@ static void container_free(struct container *c)
 	if (c->poll_open)
 		uv_close((uv_handle_t *)&c->poll, on_closed);
 	uv_close((uv_handle_t *)&c->timer, on_closed);
-	if (c->pidfd >= 0)
-		close(c->pidfd);
-	c->pidfd = -1;
+	close_fd(&c->pidfd);
 }
 
 static struct container *container_new(struct pod *pod, const abx__spec_container *spec,
@@ -108,7 +114,7 @@ static struct container *container_new(struct pod *pod, const abx__spec_containe
 	c->image = image ? abx__image_ref(image) : NULL;
 	c->is_idle = image && image->is_idle;
 	c->generation = pod->generation;
-	c->gate = c->pidfd = -1;
+	c->gate = c->pidfd = c->said_fd = c->pid_fd = -1;
 	c->init_status = -1;
 	uv_timer_init(&pod->podd->loop, &c->timer);
 	c->timer.data = c;
@@ -184,13 +190,20 @@ static void kill_init(struct container *c)
 
 /* ---- starting ---- */
 
+/* Both ends share the memory, not the position in it. */
+static char *read_memory(int fd, size_t cap)
+{
+	char path[40];
+
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	return abx__fs_read(AT_FDCWD, path, cap, NULL);
+}
+
 static pid_t read_pid(struct container *c)
 {
-	char path[256], *text;
+	char *text = read_memory(c->pid_fd, 64);
 	uint64_t pid = 0;
 
-	snprintf(path, sizeof(path), "pods/%s/%s/pid", c->pod->key, c->dir);
-	text = abx__fs_read(c->pod->podd->dir_fd, path, 64, NULL);
 	if (!text || abx__parse_u64(text, 2, INT32_MAX, &pid) < 0)
 		pid = 0;
 	abx__free(text);
@@ -200,10 +213,8 @@ static pid_t read_pid(struct container *c)
 /* What the starter or crun wrote on failing: the last line, without crun's time stamp. */
 static char *start_error(struct container *c)
 {
-	char path[256], *text, *line, *stamp;
+	char *text = read_memory(c->said_fd, 65536), *line, *stamp;
 
-	snprintf(path, sizeof(path), "pods/%s/%s/start.log", c->pod->key, c->dir);
-	text = abx__fs_read(c->pod->podd->dir_fd, path, 65536, NULL);
 	if (!text || !*text) {
 		abx__free(text);
 		return abx__strf("container %s with image %s did not start",
@@ -251,6 +262,8 @@ static void on_starter_exit(struct child *child, int status)
 		abx__free(text);
 		return;
 	}
+	close_fd(&c->said_fd);
+	close_fd(&c->pid_fd);
 	if (c->ending) {
 		kill_init(c);
 		return;
@@ -290,6 +303,8 @@ static _Noreturn void starter_main(struct container *c, int gate, int crun_fd,
 		.netns_fd = pod->netns_fd,
 		.gate = gate,
 		.in_cgroup = in_cgroup,
+		.said_fd = c->said_fd,
+		.pid_fd = c->pid_fd,
 		.kept = strcmp(c->dir, pod->kept) == 0,
 		.made = made,
 		.crun = podd->options.crun,
@@ -346,7 +361,10 @@ int abx__container_start(struct pod *pod, const abx__spec_container *spec,
 		return abx__error_nomem(reterr);
 	c->is_init = is_init;
 	c->oom_before = abx__cgroup_oom_kills(podd, pod->key);
-	if (make_folder(c, &made) < 0 || (!gate_open && pipe2(gate, O_CLOEXEC) < 0)) {
+	c->said_fd = memfd_create("start", MFD_CLOEXEC);
+	c->pid_fd = memfd_create("pid", MFD_CLOEXEC);
+	if (c->said_fd < 0 || c->pid_fd < 0 || make_folder(c, &made) < 0 ||
+	    (!gate_open && pipe2(gate, O_CLOEXEC) < 0)) {
 		int e = errno;
 
 		container_free(c);

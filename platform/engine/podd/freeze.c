@@ -213,13 +213,6 @@ static void unmark(int dir_fd, const char *path, const char *work)
 
 void abx__folder_reuse(struct podd *podd, const char *path)
 {
-	static const char *const stale[] = { "pid", "start.log" };
-	char name[320];
-
-	for (size_t i = 0; i < 2; i++) {
-		snprintf(name, sizeof(name), "%s/%s", path, stale[i]);
-		unlinkat(podd->dir_fd, name, 0);
-	}
 	unmark(podd->dir_fd, path, "wk");
 	unmark(podd->dir_fd, path, "uwk");
 }

@@ -184,6 +184,7 @@ struct container {
 	enum container_state state;
 	char dir[64]; /* below the Pod's folder */
 	int gate;     /* write end: a byte lets the starter go on; -1 once opened */
+	int said_fd, pid_fd; /* of the starter, see struct start_plan; -1 afterwards */
 	struct child starter;
 	struct child init;
 	int pidfd;
@@ -231,6 +232,8 @@ struct start_plan {
 	uint32_t id_base; /* 0 when privileged */
 	int gate;         /* read end, -1: open */
 	bool in_cgroup;   /* from the start */
+	int said_fd;      /* memory: what the starter or crun has to say */
+	int pid_fd;       /* memory: the container's first process, from crun */
 	bool kept; /* `dir` is an earlier container's: its files are as it left them */
 	bool made; /* `dir` has its upper layer */
 	const char *crun;

@@ -3,11 +3,15 @@
  * its own, then crun.
  *
  * Everything is laid out below a tmpfs over /run that nobody else sees:
- *   /run/l0..lN  layers, idmapped, read-only     /run/p    the container's folder: up/,
- * wk/, config, logs /run/root    the overlay                     /run/v0.. volumes,
- * /run/rt the runtime, /run/ns/{user,net} When the container ends the kernel drops all of
- * it; the host's mount table never hears of it. Short names keep the overlay's options
- * within mount(2)'s one page for hundreds of layers.
+ *   /run/l0..lN      layers, idmapped, read-only
+ *   /run/p           the container's folder: up/, wk/
+ *   /run/root        the overlay
+ *   /run/v0..        volumes
+ *   /run/rt          the runtime
+ *   /run/ns/{user,net}
+ * When the container ends the kernel drops all of it; the host's mount table never hears
+ * of it. Short names keep the overlay's options within mount(2)'s one page for hundreds
+ * of layers. What crun has to say goes to memory that podd holds, not to the disk.
  */
 #include "engine/podd/podd.h"
 
@@ -348,23 +352,25 @@ static int wait_gate(int gate)
 	return n == 1 ? ABX_OK : ABX_ECANCELED;
 }
 
-/* stdin from nowhere, output to the Pod's log, everything else closed at exec. The log
- * begins anew: what the container before wrote may be another sandbox's. That one is dead
- * by now. */
-static int set_descriptors(int state, const char *key, abx_error **reterr)
+/* stdin from nowhere, output to the Pod's log, crun's own two files; everything else is
+ * closed at exec. The log begins anew: what the container before wrote may be another
+ * sandbox's. That one is dead by now. */
+static int set_descriptors(const struct start_plan *plan, int state, abx_error **reterr)
 {
 	char path[256];
 	int null = open("/dev/null", O_RDONLY), log;
 
-	snprintf(path, sizeof(path), "pods/%s/log", key);
+	snprintf(path, sizeof(path), "pods/%s/log", plan->pod_key);
 	log = openat(state, path,
 		     O_WRONLY | O_APPEND | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW,
 		     0600);
 	if (null < 0 || log < 0 || dup2(null, 0) < 0 || dup2(log, 1) < 0 ||
 	    dup2(log, 2) < 0)
 		return abx__error_errno(reterr, ABX_EIO, errno, "log");
-	return syscall(SYS_close_range, 3, ~0U, 1U << 2 /* CLOSE_RANGE_CLOEXEC */) < 0
-		       ? abx__error_errno(reterr, ABX_EIO, errno, "close_range")
+	return syscall(SYS_close_range, 3, ~0U, 1U << 2 /* CLOSE_RANGE_CLOEXEC */) < 0 ||
+			       fcntl(plan->said_fd, F_SETFD, 0) < 0 ||
+			       fcntl(plan->pid_fd, F_SETFD, 0) < 0
+		       ? abx__error_errno(reterr, ABX_EIO, errno, "descriptors")
 		       : ABX_OK;
 }
 
@@ -387,19 +393,22 @@ static int build(const struct start_plan *plan, int *ret_state, abx_error **rete
 
 static void exec_crun(const struct start_plan *plan)
 {
+	char said[40], pid[48];
 	const char *argv[] = { "crun",
 			       "--cgroup-manager=disabled",
 			       "--root=/run/crun",
-			       "--log=file:/run/p/start.log",
+			       said,
 			       "run",
 			       "--detach",
 			       "--bundle=/run",
-			       "--pid-file=/run/p/pid",
+			       pid,
 			       plan->dir,
 			       NULL };
 	char path[] = "PATH=/usr/sbin:/usr/bin:/sbin:/bin";
 	char *const envp[] = { path, NULL };
 
+	snprintf(said, sizeof(said), "--log=file:/proc/self/fd/%d", plan->said_fd);
+	snprintf(pid, sizeof(pid), "--pid-file=/proc/self/fd/%d", plan->pid_fd);
 	if (plan->crun_fd >= 0)
 		execveat(plan->crun_fd, "", (char *const *)argv, envp, AT_EMPTY_PATH);
 	execve(plan->crun, (char *const *)argv, envp);
@@ -420,7 +429,7 @@ int abx__start_run(const struct start_plan *plan)
 	    abx__cgroup_enter(plan->podd, plan->pod_key) < 0)
 		r = abx__error_errno(&err, ABX_EIO, errno, "cgroup");
 	if (r == ABX_OK)
-		r = set_descriptors(state, plan->pod_key, &err);
+		r = set_descriptors(plan, state, &err);
 	if (r == ABX_OK) {
 		setsid();
 		sigemptyset(&none);
@@ -428,7 +437,8 @@ int abx__start_run(const struct start_plan *plan)
 		exec_crun(plan);
 		r = abx__error_errno(&err, ABX_EIO, errno, "%s", plan->crun);
 	}
-	abx__fs_write(AT_FDCWD, "p/start.log", abx_error_message(err),
-		      strlen(abx_error_message(err)), 0600);
+	if (write(plan->said_fd, abx_error_message(err), strlen(abx_error_message(err))) <
+	    0)
+		return r; /* then podd says that it did not start */
 	return r;
 }
