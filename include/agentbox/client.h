@@ -15,6 +15,8 @@
  *        E2B_API_URL, E2B_DOMAIN, E2B_SANDBOX_URL, E2B_API_KEY
  *                               when no AGENTBOX_ address is set: a service that speaks
  * E2B
+ *        SSL_CERT_FILE          PEM file of the CAs to trust for https, instead of the
+ *                               system's (no option or context has it)
  *   3. the context file ${XDG_CONFIG_HOME:-~/.config}/abx/config.json
  *   4. the local engine: the socket agentboxd.sock in the state directory, which is
  *      /var/lib/agentbox for root and ${XDG_STATE_HOME:-~/.local/state}/agentbox for

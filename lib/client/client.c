@@ -53,6 +53,7 @@ static int open_loop(abx_client *client, abx_error **reterr)
 		.loop = &client->loop,
 		.connect_timeout_ms = client->settings.connect_timeout_ms,
 		.user_agent = "libagentbox/" ABX_VERSION_STRING,
+		.ca_file = client->settings.ca_file,
 	};
 	int r;
 

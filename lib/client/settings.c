@@ -35,6 +35,7 @@ void abx__settings_done(abx__settings *settings)
 	abx__free(settings->cluster);
 	abx__free(settings->context);
 	abx__free(settings->state_dir);
+	abx__free(settings->ca_file);
 	abx__secret_free(settings->key);
 	memset(settings, 0, sizeof(*settings));
 }
@@ -360,6 +361,9 @@ int abx__settings_load(abx__settings *s, const abx_client_options *opts,
 	if (opts->request_timeout_ms == ABX_NO_TIMEOUT)
 		s->request_timeout_ms = 0;
 	s->connect_timeout_ms = opts->connect_timeout_ms;
+	s->ca_file = abx__strdup(env(opts, "SSL_CERT_FILE"));
+	if (!s->ca_file && env(opts, "SSL_CERT_FILE"))
+		return abx__error_nomem(reterr);
 	gather(&given, opts);
 	if (!(opts->flags & ABX_CLIENT_NO_CONTEXT) && !given.state_dir) {
 		r = abx__context_load(&context, opts->config_path, opts->context, reterr);

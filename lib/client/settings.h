@@ -40,6 +40,7 @@ typedef struct abx__settings {
 	bool is_bearer;
 	uint32_t request_timeout_ms; /* 0: none */
 	uint32_t connect_timeout_ms;
+	char *ca_file; /* NULL: what the system trusts */
 } abx__settings;
 
 void abx__settings_done(abx__settings *settings);

@@ -32,6 +32,7 @@ struct abx__http_client {
 	bool freed;
 	uint32_t connect_timeout_ms;
 	char *user_agent;
+	char *ca_file;
 	CURL *spare[MAX_SPARE_EASY];
 	size_t spare_count;
 	abx__http_call *calls;
@@ -509,6 +510,8 @@ static CURLcode set_where(abx__http_call *call, const abx__http_call_options *op
 {
 	SET(CURLOPT_URL, opts->url);
 	SET(CURLOPT_PROTOCOLS_STR, "http,https");
+	if (call->client->ca_file)
+		SET(CURLOPT_CAINFO, call->client->ca_file);
 	SET(CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
 	if (opts->unix_path)
 		SET(CURLOPT_UNIX_SOCKET_PATH, opts->unix_path);
@@ -640,6 +643,7 @@ size_t abx__http_client_count(const abx__http_client *client)
 static void free_client(abx__http_client *client)
 {
 	abx__free(client->user_agent);
+	abx__free(client->ca_file);
 	abx__free(client);
 	curl_global_cleanup();
 }
@@ -674,7 +678,9 @@ int abx__http_client_new(const abx__http_client_options *opts, abx__http_client 
 	client->connect_timeout_ms =
 		opts->connect_timeout_ms ? opts->connect_timeout_ms : DEFAULT_CONNECT_MS;
 	client->user_agent = abx__strdup(opts->user_agent);
+	client->ca_file = abx__strdup(opts->ca_file);
 	if ((opts->user_agent && !client->user_agent) ||
+	    (opts->ca_file && !client->ca_file) ||
 	    init_multi(client, opts->max_idle ? opts->max_idle : DEFAULT_MAX_IDLE) < 0) {
 		free_client(client);
 		return abx__error_nomem(reterr);

@@ -33,6 +33,7 @@ typedef struct abx__http_client_options {
 	uint32_t connect_timeout_ms; /* 0: 10 s */
 	unsigned max_idle;           /* connections kept for later; 0: 256 */
 	const char *user_agent;      /* NULL: none is sent */
+	const char *ca_file; /* PEM, trusted for https; NULL: what the system trusts */
 } abx__http_client_options;
 
 int abx__http_client_new(const abx__http_client_options *opts, abx__http_client **ret,

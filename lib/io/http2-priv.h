@@ -22,6 +22,9 @@
 					  streams */
 #define H2_JUNK_MOST ((size_t)1 << 20) /* of a head that is refused already */
 
+#define H2_CANCELS_MOST 1000 /* streams given up for the peer's sake... */
+#define H2_CANCELS_PER_S 33  /* ... and so many more each second */
+
 /* Bytes of an answer on their way. */
 struct h2_piece {
 	struct h2_piece *next;
@@ -68,6 +71,8 @@ struct h2_session {
 	struct h2_stream *streams;
 	struct h2_stream *due, **due_tail;
 	struct h2_piece *spent; /* out; their `done` is to be called */
+	uint64_t began;         /* loop time */
+	uint64_t cancelled;     /* streams that ended in an error that is not ours */
 	bool heard;             /* the peer's SETTINGS */
 	bool is_dead;
 };

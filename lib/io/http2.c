@@ -54,7 +54,8 @@ static void run_due(struct h2_session *session)
 	for (; stream; stream = next) {
 		next = stream->due_next;
 		stream->is_due = false;
-		h2_stream_run(stream);
+		if (session->link->state == LINK_OTHER) /* else h2_free() does it */
+			h2_stream_run(stream);
 	}
 }
 
@@ -147,11 +148,12 @@ static int on_data(nghttp2_session *ng, uint8_t flags, int32_t id, const uint8_t
 static int on_stream_close(nghttp2_session *ng, int32_t id, uint32_t code, void *userdata)
 {
 	struct h2_stream *stream = stream_of(ng, id);
+	struct h2_session *session = userdata;
 
-	(void)code;
-	(void)userdata;
 	if (!stream)
 		return 0;
+	if (code != NGHTTP2_NO_ERROR && !stream->is_over && !stream->is_broken)
+		session->cancelled++;
 	stream->is_closed = true;
 	h2_due(stream);
 	return 0;
@@ -203,6 +205,8 @@ static void pump(struct h2_session *session)
 			session->is_dead = true;
 	}
 	abx__http_link_flush(link);
+	if (uv_stream_get_write_queue_size(&link->io.stream) > 0)
+		abx__http_link_write_queued(link);
 	free_spent(session);
 }
 
@@ -244,6 +248,7 @@ static int h2_start(abx__http_link *link)
 	if (!session)
 		return ABX_ENOMEM;
 	session->link = link;
+	session->began = uv_now(link->server->opts.loop);
 	session->due_tail = &session->due;
 	link->session = session;
 	if (nghttp2_option_new(&option) != 0)
@@ -255,6 +260,17 @@ static int h2_start(abx__http_link *link)
 	return r;
 }
 
+/* Requests are cheap to send and dear to begin: a peer that makes us give up more of them
+ * than a person would is sent away, whether it resets them (nghttp2 counts these too) or
+ * breaks the protocol so that we must. */
+static bool cancels_too_many(const struct h2_session *session)
+{
+	uint64_t now = uv_now(session->link->server->opts.loop);
+
+	return session->cancelled >
+	       H2_CANCELS_MOST + (now - session->began) / 1000 * H2_CANCELS_PER_S;
+}
+
 static void take(struct h2_session *session, struct cursor *in)
 {
 	ssize_t n =
@@ -264,6 +280,8 @@ static void take(struct h2_session *session, struct cursor *in)
 	in->len = 0;
 	if (n < 0)
 		session->is_dead = true;
+	else if (cancels_too_many(session))
+		nghttp2_session_terminate_session(session->ng, NGHTTP2_ENHANCE_YOUR_CALM);
 }
 
 static uint64_t look_every(const abx__http_link *link)

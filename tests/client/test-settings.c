@@ -36,6 +36,7 @@ static void clean_environment(void)
 		"E2B_API_KEY",
 		"E2B_HTTPS",
 		"XDG_CONFIG_HOME",
+		"SSL_CERT_FILE",
 	};
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
@@ -61,7 +62,7 @@ struct want {
 	int r;
 	const char *message; /* part of it, or NULL */
 	const char *address, *native, *e2b, *data, *domain, *key, *cluster, *context,
-		*scheme;
+		*scheme, *ca;
 	enum abx__data_form form;
 	bool bearer;
 };
@@ -109,6 +110,7 @@ static void check(const struct want *want)
 		same(want->what, "cluster", settings.cluster, want->cluster);
 		same(want->what, "context", settings.context, want->context);
 		same(want->what, "scheme", settings.scheme, want->scheme);
+		same(want->what, "ca_file", settings.ca_file, want->ca);
 		cr_expect(settings.form == want->form, "%s: form %d", want->what,
 			  settings.form);
 		cr_expect(settings.is_bearer == want->bearer, "%s: bearer %d", want->what,
@@ -140,6 +142,15 @@ static const struct want rows[] = {
 	  .address = "https://e",
 	  .key = "ke",
 	  .scheme = "https" },
+	{ .what = "a CA of one's own",
+	  .env = { "AGENTBOX_CLUSTER_API=https://e", "SSL_CERT_FILE=/ca.crt" },
+	  .address = "https://e",
+	  .ca = "/ca.crt" },
+	{ .what = "a CA that is not read",
+	  .env = { "SSL_CERT_FILE=/ca.crt" },
+	  .opts = { .cluster_api = "https://o", .flags = ABX_CLIENT_NO_ENVIRONMENT },
+	  .address = "https://o",
+	  .ca = "-" },
 	{ .what = "its other name",
 	  .env = { "AGENTBOX_API_URL=http://e" },
 	  .address = "http://e",

@@ -17,7 +17,7 @@ import tempfile
 import threading
 import time
 
-from harness import KEY, STATE_DIR, TOP, Sandbox, Skip, finish, note, step, wait_for
+from harness import ABX, STATE_DIR, TOP, Sandbox, Skip, finish, note, step, wait_for
 
 with open(os.path.join(STATE_DIR, "agentboxd.json"), encoding="utf-8") as file:
     instance = json.load(file)
@@ -311,6 +311,16 @@ def _():
             piece = events.recv(1000)
             assert piece, got
             got += piece
+
+
+@step("abx, and so libagentbox, over TLS with the CA in SSL_CERT_FILE")
+def _():
+    env = {name: value for name, value in os.environ.items() if name != "AGENTBOX_SOCKET"}
+    env["AGENTBOX_CLUSTER_API"] = "https://127.0.0.1:%d" % PORT
+    words = [ABX, "exec", sandbox.id, "--", "echo", "through TLS"]
+    assert subprocess.run(words, env=dict(env, SSL_CERT_FILE=CA), capture_output=True, check=True).stdout == b"through TLS\n"
+    refused = subprocess.run(words, env=env, capture_output=True)
+    assert refused.returncode != 0 and b"certificate" in refused.stderr, refused
 
 
 # ---- the official SDKs, by E2B_DOMAIN and the CA alone ----
