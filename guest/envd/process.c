@@ -8,6 +8,7 @@
 #include "envd/process.h"
 
 #include <signal.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -174,12 +175,12 @@ static void end_process(abx__process *process)
 	abx__processes *table = &process->envd->processes;
 
 	process->is_ended = true;
+	abx__deadline_disarm(&table->deadlines, &process->deadline);
 	HASH_DEL(table->by_pid, process);
 	remember(table, process);
 	abx__subscribers_end(process);
 	abx__outputs_update(process);
 	abx__input_abort(&process->in);
-	abx__process_close_handle(process, (uv_handle_t *)&process->deadline);
 	abx__process_close_handle(process, (uv_handle_t *)&process->grace);
 	abx__process_close_handle(process, (uv_handle_t *)&process->stall);
 }
@@ -223,7 +224,7 @@ static void on_exit_status(abx__process *process, int wait_status)
 	process->has_exited = true;
 	process->wait_status = wait_status;
 	process->exited_ms = uv_now(process->envd->loop);
-	uv_timer_stop(&process->deadline);
+	abx__deadline_disarm(&process->envd->processes.deadlines, &process->deadline);
 	uv_timer_stop(&process->grace);
 	finish_waits(process);
 	abx__input_abort(&process->in);
@@ -247,25 +248,33 @@ static void on_sigchld(uv_signal_t *handle, int signum)
 	}
 }
 
-/* Sleeps where no signal reaches it: its end is not waited for. */
-static void on_unkillable(uv_timer_t *timer)
+static abx__process *process_of(abx__deadline *deadline)
 {
-	abx__subscribers_fail_starter(timer->data, ABX__CONNECT_DEADLINE_EXCEEDED,
+	return (abx__process *)((char *)deadline - offsetof(abx__process, deadline));
+}
+
+/* Sleeps where no signal reaches it: its end is not waited for. */
+static void on_unkillable(abx__deadline *deadline)
+{
+	abx__subscribers_fail_starter(process_of(deadline),
+				      ABX__CONNECT_DEADLINE_EXCEEDED,
 				      "deadline exceeded");
 }
 
-static void on_deadline(uv_timer_t *timer)
+static void on_deadline(abx__deadline *deadline)
 {
-	abx__process *process = timer->data;
+	abx__process *process = process_of(deadline);
 
 	process->is_overdue = true;
 	abx__process_tree_signal((pid_t)process->pid, SIGKILL);
-	uv_timer_start(timer, on_unkillable, ABX__PROCESS_GRACE_MAX_MS, 0);
+	abx__deadline_arm(&process->envd->processes.deadlines, deadline,
+			  ABX__PROCESS_GRACE_MAX_MS, on_unkillable);
 }
 
 void abx__process_set_deadline(abx__process *process, uint64_t timeout_ms)
 {
-	uv_timer_start(&process->deadline, on_deadline, timeout_ms, 0);
+	abx__deadline_arm(&process->envd->processes.deadlines, &process->deadline,
+			  timeout_ms, on_deadline);
 }
 
 void abx__processes_add(abx__processes *table, abx__process *process)
@@ -276,13 +285,11 @@ void abx__processes_add(abx__processes *table, abx__process *process)
 	if (old) /* reaped, and its pid given out again, while its end waited */
 		end_process(old);
 	drop_remembered(table, process);
-	uv_timer_init(table->envd->loop, &process->deadline);
 	uv_timer_init(table->envd->loop, &process->grace);
-	process->deadline.data = process;
 	process->grace.data = process;
 	uv_timer_init(table->envd->loop, &process->stall);
 	process->stall.data = process;
-	process->open_handles += 3;
+	process->open_handles += 2;
 	HASH_ADD(hh, table->by_pid, pid, sizeof(process->pid), process);
 }
 
@@ -346,6 +353,7 @@ int abx__processes_init(abx__processes *table, struct abx__envd *envd, abx_error
 	raise_nofile(table);
 	uv_timer_init(envd->loop, &table->ended_timer);
 	table->ended_timer.data = table;
+	abx__deadlines_init(&table->deadlines, envd->loop);
 	uv_signal_init(envd->loop, &table->sigchld);
 	table->sigchld.data = table;
 	r = uv_signal_start(&table->sigchld, on_sigchld, SIGCHLD);
@@ -357,6 +365,7 @@ int abx__processes_init(abx__processes *table, struct abx__envd *envd, abx_error
 
 static void close_process(abx__process *process)
 {
+	abx__deadline_disarm(&process->envd->processes.deadlines, &process->deadline);
 	while (process->subscribers)
 		abx__subscribers_end(process);
 	finish_waits(process);
@@ -368,7 +377,6 @@ static void close_process(abx__process *process)
 						  (uv_handle_t *)&process->out[i].pipe);
 		}
 	abx__input_abort(&process->in);
-	abx__process_close_handle(process, (uv_handle_t *)&process->deadline);
 	abx__process_close_handle(process, (uv_handle_t *)&process->grace);
 	abx__process_close_handle(process, (uv_handle_t *)&process->stall);
 }
@@ -385,5 +393,6 @@ void abx__processes_close(abx__processes *table)
 	while (table->ended)
 		unlink_ended(table, &table->ended);
 	uv_close((uv_handle_t *)&table->ended_timer, NULL);
+	abx__deadlines_close(&table->deadlines);
 	uv_close((uv_handle_t *)&table->sigchld, NULL);
 }

@@ -20,6 +20,7 @@
 #include <uv.h>
 
 #include "base/error.h"
+#include "envd/deadline.h"
 #include "envd/input.h"
 #include "envd/output.h"
 
@@ -53,7 +54,7 @@ typedef struct abx__process {
 	abx__input in;
 	abx__subscriber *subscribers;
 	abx__exit_wait *exit_waits;
-	uv_timer_t deadline;
+	abx__deadline deadline;
 	uv_timer_t grace; /* before the exit: how long it is waited for */
 	uv_timer_t stall; /* runs while a subscriber is stalled */
 	bool is_overdue;  /* killed by its time limit */
@@ -81,6 +82,7 @@ typedef struct abx__processes {
 	abx__ended **ended_tail;
 	size_t ended_count;
 	uv_timer_t ended_timer;
+	abx__deadlines deadlines;
 	uv_signal_t sigchld;
 	struct rlimit nofile; /* what commands get; our own is raised */
 	bool has_nofile;

@@ -126,6 +126,52 @@ Test(envd_tree, the_time_limit_ends_the_whole_tree_and_loses_no_output)
 	envd_stream_close(&stream);
 }
 
+/* Paused as the engine pauses: nothing of the sandbox runs. */
+Test(envd_tree, the_time_limit_stands_still_while_the_sandbox_is_paused)
+{
+	envd_stream stream;
+
+	start_sh(&stream, "Connect-Timeout-Ms: 3000\r\n",
+		 "echo up; for i in 1 2 3 4 5 6 7 8 9 10; do sleep 0.1; done; echo done");
+	envd_stream_until(&stream, "dXAK"); /* "up\n" */
+	kill((pid_t)stream.run.pid, SIGSTOP);
+	kill(child.pid, SIGSTOP);
+	usleep(6000000);
+	kill(child.pid, SIGCONT);
+	kill((pid_t)stream.run.pid, SIGCONT);
+	envd_stream_to_end(&stream);
+	cr_assert(stream.run.has_end && stream.run.exit_code == 0, "%s",
+		  stream.run.error_code);
+	cr_assert_str_eq(abx__buf_str(&stream.run.out), "up\ndone\n");
+	envd_stream_close(&stream);
+}
+
+Test(envd_tree, time_limits_keep_their_order)
+{
+	static const char *const limits[] = { "Connect-Timeout-Ms: 1500\r\n",
+					      "Connect-Timeout-Ms: 200\r\n", NULL,
+					      "Connect-Timeout-Ms: 3000\r\n" };
+	envd_stream streams[4];
+
+	for (int i = 0; i < 4; i++)
+		start_sh(&streams[i], limits[i], "sleep 300");
+	for (int i = 0; i < 4; i++) {
+		static const int order[] = { 1, 0, 3 };
+
+		if (i == 3) {
+			signal_process(streams[2].run.pid, "SIGNAL_SIGKILL");
+			envd_stream_to_end(&streams[2]);
+			cr_assert(streams[2].run.has_end);
+			break;
+		}
+		envd_stream_to_end(&streams[order[i]]);
+		cr_assert_str_eq(streams[order[i]].run.error_code, "deadline_exceeded");
+		cr_assert_not(envd_pid_is_gone((int)streams[2].run.pid));
+	}
+	for (int i = 0; i < 4; i++)
+		envd_stream_close(&streams[i]);
+}
+
 Test(envd_tree, others_hear_how_an_overdue_process_ended)
 {
 	envd_stream first, second;

@@ -420,6 +420,33 @@ Test(envd_watch, a_queue_nobody_reads_ends_with_data_loss)
 	expect_call(REMOVE, id, 200, "{}");
 }
 
+Test(envd_watch, what_the_kernel_loses_is_reported_to_all)
+{
+	ABX_CLEANUP(abx__freep) char *json = NULL;
+	ABX_CLEANUP(abx__freep) char *id = NULL;
+	envd_stream stream;
+
+	run("mkdir -p @/w @/other; test $(cat /proc/sys/fs/inotify/max_queued_events) "
+	    "-lt "
+	    "30000");
+	json = request_json("@/w", "");
+	envd_stream_open(&stream, &child, WATCH_DIR, NULL, json);
+	envd_stream_until(&stream, "start");
+	id = create("@/other", "");
+	kill(child.pid, SIGSTOP);
+	run("cd @/w && seq 20000 | xargs touch");
+	kill(child.pid, SIGCONT);
+	envd_stream_to_end(&stream);
+	cr_assert_str_eq(stream.run.error_code, "data_loss");
+	envd_stream_close(&stream);
+	expect_call(GET, id, 500, "more happened than the kernel keeps");
+	expect_call(REMOVE, id, 200, "{}");
+	abx__free(id);
+	id = create("@/w", "");
+	run(": >@/w/after");
+	expect_events(id, "CREATE after;");
+}
+
 Test(envd_watch, watchers_have_a_limit_and_give_it_back)
 {
 	char *ids[256];
