@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/alloc.h"
@@ -94,8 +95,8 @@ bool abx__spare_take(struct pod *pod, const char *path)
 			 RENAME_NOREPLACE) == 0;
 }
 
-/* In the child: what is not whole has a name nobody looks for. */
-static void make_one(const struct pod *pod)
+/* In the child: what is not whole has a name nobody looks for. True when it took time. */
+static bool make_one(const struct pod *pod)
 {
 	int root = pod->podd->dir_fd;
 	char path[256], half[256];
@@ -106,15 +107,19 @@ static void make_one(const struct pod *pod)
 	spare_path(pod, half, sizeof(half), ".new");
 	if (faccessat(root, path, F_OK, 0) == 0 ||
 	    (mkdirat(root, half, 0700) < 0 && errno != EEXIST))
-		return;
+		return false;
 	fd = openat(root, half, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	if (fd >= 0 && abx__upper_make(fd, &upper) == ABX_OK)
-		renameat2(root, half, root, path, RENAME_NOREPLACE);
+	return fd >= 0 && abx__upper_make(fd, &upper) == ABX_OK &&
+	       renameat2(root, half, root, path, RENAME_NOREPLACE) == 0;
 }
 
 void abx__spares_make(struct podd *podd)
 {
+	/* A breath between two: claims of the Pods that have just come go first. */
+	const struct timespec breath = { .tv_nsec = 2000000 };
+
 	for (struct pod *pod = podd->pods; pod; pod = pod->hh.next)
-		if (pod->has_net && !pod->deleting && pod->running_generation)
-			make_one(pod);
+		if (pod->has_net && !pod->deleting && pod->running_generation &&
+		    make_one(pod))
+			nanosleep(&breath, NULL);
 }
