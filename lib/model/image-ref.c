@@ -283,6 +283,12 @@ static int parse(const char *s, abx__image_ref *ref, abx_error **reterr)
 	}
 	if (abx__str_starts(s, "oci:"))
 		return parse_file(s, s + strlen("oci:"), ABX__IMAGE_OCI, ref, reterr);
+	if (abx__str_starts(s, "snapshot:"))
+		return abx__error_set(
+			reterr, ABX_EINVAL,
+			"image \"%s\": a snapshot is named by its id in the "
+			"place of the env, not as an image",
+			s);
 	if (abx__str_starts(s, "oci-archive:"))
 		return parse_file(s, s + strlen("oci-archive:"), ABX__IMAGE_OCI_ARCHIVE,
 				  ref, reterr);

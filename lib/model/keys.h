@@ -12,6 +12,7 @@
 #define ABX__KIND_TEMPLATE "SandboxTemplate"
 #define ABX__KIND_ENV "SandboxEnv"
 #define ABX__KIND_POOL "SandboxPool"
+#define ABX__KIND_SNAPSHOT "SandboxSnapshot"
 
 /* Labels. */
 #define ABX__LABEL_POOL ABX__KEY_PREFIX "sandbox-pool"
@@ -62,6 +63,7 @@
 #define ABX__ANNOTATION_PAUSED_AT ABX__KEY_PREFIX "paused-at"
 #define ABX__ANNOTATION_PAUSED_MEMORY ABX__KEY_PREFIX "paused-memory"
 #define ABX__ANNOTATION_ENV_VARS ABX__KEY_PREFIX "sealed-env-vars"
+#define ABX__ANNOTATION_SNAPSHOT ABX__KEY_PREFIX "snapshot"
 #define ABX__ANNOTATION_STATUS_DETAIL ABX__KEY_PREFIX "sandbox-status-detail"
 
 /* Values of stop-reason. */

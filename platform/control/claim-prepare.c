@@ -16,7 +16,11 @@ int abx__claim_check_image(const abx__pool *pool, const abx__claim_request *requ
 			   abx_error **reterr)
 {
 	const char *image = request->image ? request->image : pool->config.default_image;
-	int r = request->image ? abx__image_ref_check(request->image, reterr) : ABX_OK;
+	int r;
+
+	if (request->snapshot_id)
+		return ABX_OK;
+	r = request->image ? abx__image_ref_check(request->image, reterr) : ABX_OK;
 
 	if (r < 0)
 		return r;
@@ -142,11 +146,19 @@ static int fill_sandbox(abx__sandbox *s, const abx__pool *pool,
 	const abx__pool_config *c = &pool->config;
 	const char *image = request->image ? request->image : c->default_image;
 
+	if (request->snapshot_id) {
+		s->rec.snapshot = s->snapshot = abx__strdup(request->snapshot);
+		s->image = abx__strf(ABX__POD_SNAPSHOT_SCHEME "%s", request->snapshot_id);
+		if (!s->image || !s->snapshot)
+			return ABX_ENOMEM;
+	} else {
+		s->image = abx__strdup(image);
+	}
 	s->rec.namespace_ = s->namespace_ = abx__strdup(pool->namespace_);
 	s->rec.pool = s->pool_name = abx__strdup(c->name);
 	s->rec.env = s->env = abx__strdup(pool->env_name);
 	s->rec.template_ = s->template_ = abx__strdup(c->template_);
-	s->rec.image = s->image = abx__strdup(image);
+	s->rec.image = s->image;
 	s->rec.team = s->team = abx__strdup(request->team);
 	s->rec.user = s->user = abx__strdup(request->user);
 	s->rec.cpu_milli = c->cpu_milli;

@@ -167,6 +167,7 @@ void abx__control_free(abx__control *control)
 	while (control->pods)
 		abx__podrec_free(control->pods);
 	abx__sandboxes_done(&control->sandboxes);
+	abx__snapshots_done(control);
 	while (control->envs)
 		abx__env_free(control->envs);
 	while (control->pools)
@@ -211,6 +212,7 @@ void abx__pods_on_synced(void *userdata, int r, const abx_error *err)
 	if (r == ABX_OK) {
 		control->synced = true;
 		abx__pods_adopted(control);
+		abx__snapshots_adopted(control);
 		abx__control_set_timer(control, &control->persist_timer,
 				       abx__control_mono(control) +
 					       ABX__LAST_ACTIVE_PERSIST_MS);
@@ -218,6 +220,27 @@ void abx__pods_on_synced(void *userdata, int r, const abx_error *err)
 			abx__metrics_wake(control);
 	}
 	start_ended(control, r, err);
+}
+
+static void on_snapshots(void *userdata, int r, const abx__doc *docs, size_t count,
+			 const abx_error *err)
+{
+	abx__control *control = userdata;
+	ABX_CLEANUP(abx__error_freep) abx_error *own = NULL;
+
+	abx__control_call_end(control);
+	for (size_t i = 0; r == ABX_OK && i < count; i++)
+		r = abx__snapshot_load(control, &docs[i]);
+	if (r == ABX_ENOMEM && !err) {
+		abx__error_nomem(&own);
+		err = own;
+	}
+	if (r < 0 || control->state != ABX__CONTROL_STARTING) {
+		start_ended(control, r < 0 ? r : ABX_ECANCELED, err);
+		return;
+	}
+	control->config.engine->ops->start(control->config.engine, abx__pods_on_event,
+					   abx__pods_on_synced, control);
 }
 
 static void on_envs(void *userdata, int r, const abx__doc *docs, size_t count,
@@ -235,8 +258,9 @@ static void on_envs(void *userdata, int r, const abx__doc *docs, size_t count,
 		start_ended(control, r < 0 ? r : ABX_ECANCELED, err);
 		return;
 	}
-	control->config.engine->ops->start(control->config.engine, abx__pods_on_event,
-					   abx__pods_on_synced, control);
+	abx__control_call_begin(control);
+	control->config.store->ops->list(control->config.store, ABX__KIND_SNAPSHOT, NULL,
+					 on_snapshots, control);
 }
 
 static void on_templates(void *userdata, int r, const abx__doc *docs, size_t count,
@@ -287,6 +311,7 @@ void abx__control_close(abx__control *control, void (*done)(void *userdata),
 	{
 		abx__claim_fail(claim, ABX_ECANCELED, err, ABX__STOP_CANCELED, NULL);
 	}
+	abx__snapshots_close(control, err);
 	for (size_t i = 0; i < control->sandboxes.count; i++)
 		abx__sandbox_drop_moves(control->sandboxes.order[i], ABX_ECANCELED, err);
 	abx__control_set_timer(control, &control->close_timer, 0);

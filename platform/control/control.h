@@ -35,6 +35,7 @@
 #include "control/port-runtime.h"
 #include "control/port-store.h"
 #include "control/sandboxes.h"
+#include "control/snapshots.h"
 
 typedef struct abx__control abx__control;
 typedef struct abx__claim abx__claim;
@@ -216,8 +217,10 @@ typedef struct abx__claim_request {
 	const char *team, *user;     /* owner; may be NULL */
 	bool admin;                  /* may claim another team's env */
 	abx__lifecycle lifecycle;
-	const abx__map *metadata;             /* NULL: none */
-	const abx__map *env_vars;             /* NULL: none */
+	const char *snapshot_id;  /* runs that, instead of an image; NULL: none */
+	const char *snapshot;     /* and shows it as its template */
+	const abx__map *metadata; /* NULL: none */
+	const abx__map *env_vars; /* NULL: none */
 	const abx__map *labels, *annotations; /* on the Pod while claimed; NULL: none. Not
 						 of our prefixes */
 } abx__claim_request;
@@ -264,6 +267,31 @@ int abx__control_resume(abx__control *control, const char *id, int64_t timeout_m
    not one that traffic resumes. */
 int abx__control_wake(abx__control *control, const char *id, abx__control_done done,
 		      void *userdata, abx_error **reterr);
+/* The sandbox's files, to create others from; it stands still while they are copied.
+   Completes when it is durable. `name` NULL: it has none; an older one with the same
+   name, tag and owner is deleted. `hidden`: for the caller alone, and gone after a
+   restart. ABX_ENOTFOUND, ABX_ESTATE (paused, or one is being made), ABX_EEXHAUSTED
+   (there are as many as are kept); later the engine's too. */
+int abx__control_snapshot(abx__control *control, const char *sandbox_id, const char *name,
+			  const char *tag, bool hidden, abx__snapshot_cb done,
+			  void *userdata, abx_error **reterr);
+/* The variables a sandbox was created with. ABX_ENOTFOUND. */
+int abx__control_env_vars(abx__control *control, const char *id, abx__map *ret,
+			  abx_error **reterr);
+/* Nothing is created from it any more; what was lives on. ABX_ENOTFOUND. */
+int abx__control_snapshot_delete(abx__control *control, const char *id,
+				 abx__control_done done, void *userdata,
+				 abx_error **reterr);
+/* NULL: unknown, or not made yet. Borrowed until the loop turns. */
+const abx__snapshot_rec *abx__control_snapshot_find(const abx__control *control,
+						    const char *id);
+/* The one made before `after` (NULL: the newest), hidden ones left out; NULL past the
+ * end. */
+const abx__snapshot_rec *abx__control_snapshot_next(const abx__control *control,
+						    const abx__snapshot_rec *after);
+/* A sandbox that was created from it, and lives; NULL. */
+const abx__sandbox_rec *abx__control_snapshot_user(const abx__control *control,
+						   const char *id);
 /* ABX_ESTATE while it is paused. From now on the idle timeout is `timeout_ms` (0: none;
    rounded up to seconds) and now counts as activity. With `extend_only` nothing changes
    when that would end the sandbox sooner. Completes when durable, with the record. */

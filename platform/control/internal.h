@@ -39,6 +39,7 @@ typedef struct abx__sandbox abx__sandbox;
 typedef struct abx__write abx__write;
 typedef struct abx__move abx__move;
 typedef struct abx__metrics abx__metrics;
+typedef struct abx__snapshot abx__snapshot;
 
 /* What templates and envs have in common: a stored document. */
 typedef struct abx__object {
@@ -245,6 +246,7 @@ struct abx__sandbox {
 	int stage;                    /* of the first: see pause.c */
 	abx_error *move_error;        /* why it is being undone */
 	int64_t first_timeout_ms;     /* the idle timeout it was created with */
+	char *snapshot;    /* what it was created from, for people; NULL: an env */
 	char *sealed_vars; /* the variables it was created with; NULL: none, or lost */
 };
 
@@ -287,6 +289,7 @@ struct abx__control {
 	abx__pool *pools;
 	abx__podrec *pods;
 	abx__claim *claims;
+	abx__snapshot *snapshots; /* the newest first */
 	abx__sandboxes sandboxes;
 	abx__write *writes; /* the head is in flight when write_running */
 	bool write_running;
@@ -433,8 +436,29 @@ void abx__sandbox_move_late(abx__sandbox *sandbox);
 bool abx__sandbox_pod_changed(abx__sandbox *sandbox);
 void abx__sandbox_auto_pause(abx__sandbox *sandbox);
 void abx__sandbox_free_moves(abx__sandbox *sandbox);
+/* Fits its state and what waits; `ret` is the sandbox. */
+int abx__sandbox_can_snapshot(abx__control *control, const char *id,
+			      const abx__sandbox **ret, abx_error **reterr);
+/* When its turn comes, abx__snapshot_begin(), or abx__snapshot_failed(). */
+int abx__sandbox_add_snapshot(abx__control *control, const char *id,
+			      abx__snapshot *snapshot, abx_error **reterr);
+/* The engine is done with it: the sandbox goes on. */
+void abx__sandbox_snapshot_over(abx__control *control, const char *id,
+				const abx__snapshot *snapshot);
 /* All that waits gets the error. */
 void abx__sandbox_drop_moves(abx__sandbox *sandbox, int r, const abx_error *err);
+
+/* snapshot.c */
+int abx__snapshot_load(abx__control *control, const abx__doc *doc);
+/* What a crash left is deleted. */
+void abx__snapshots_adopted(abx__control *control);
+void abx__snapshot_begin(abx__snapshot *snapshot, const abx__podrec *pod);
+/* Tells whoever asked, and forgets it. */
+void abx__snapshot_failed(abx__snapshot *snapshot, int r, const abx_error *err);
+void abx__snapshot_free(abx__snapshot *snapshot);
+/* Whoever waits is told that the server stops. */
+void abx__snapshots_close(abx__control *control, const abx_error *err);
+void abx__snapshots_done(abx__control *control);
 
 /* lifecycle.c */
 int abx__lifecycle_put(const abx__sandbox *sandbox, abx__map *annotations);

@@ -26,6 +26,8 @@ int abx__lifecycle_put(const abx__sandbox *s, abx__map *annotations)
 		snprintf(text, sizeof(text), "%" PRId64, s->first_timeout_ms / 1000);
 		r = abx__map_set(annotations, ABX__ANNOTATION_AUTO_RESUME, text);
 	}
+	if (r == ABX_OK && s->snapshot)
+		r = abx__map_set(annotations, ABX__ANNOTATION_SNAPSHOT, s->snapshot);
 	if (r == ABX_OK && s->sealed_vars)
 		r = abx__map_set(annotations, ABX__ANNOTATION_ENV_VARS, s->sealed_vars);
 	return r;
@@ -43,8 +45,14 @@ int abx__lifecycle_read(abx__sandbox *s, const abx__map *annotations)
 	const char *on_timeout = abx__map_get(annotations, ABX__ANNOTATION_ON_TIMEOUT);
 	const char *resume = abx__map_get(annotations, ABX__ANNOTATION_AUTO_RESUME);
 	const char *vars = abx__map_get(annotations, ABX__ANNOTATION_ENV_VARS);
+	const char *snapshot = abx__map_get(annotations, ABX__ANNOTATION_SNAPSHOT);
 	uint64_t seconds = 0;
 
+	if (snapshot) {
+		s->rec.snapshot = s->snapshot = abx__strdup(snapshot);
+		if (!s->snapshot)
+			return ABX_ENOMEM;
+	}
 	s->rec.lifecycle = (abx__lifecycle){
 		.auto_pause = on_timeout != NULL,
 		.files_only = abx__str_eq(on_timeout, ON_TIMEOUT_FILES),
@@ -93,5 +101,35 @@ int abx__sandbox_env_vars(const abx__sandbox *s, abx__secret **ret, abx_error **
 	r = config->unseal(config->seal_userdata, s->id, s->sealed_vars, ret, reterr);
 	if (r < 0)
 		abx__error_prefix(reterr, "variables of sandbox %s", s->id);
+	return r;
+}
+
+int abx__control_env_vars(abx__control *control, const char *id, abx__map *ret,
+			  abx_error **reterr)
+{
+	const abx__sandbox *s = abx__sandboxes_get(&control->sandboxes, id);
+	ABX_CLEANUP(abx__secret_freep) abx__secret *vars = NULL;
+	json_object *o;
+	int r;
+
+	if (!s)
+		return abx__error_set(reterr, ABX_ENOTFOUND, "sandbox %s does not exist",
+				      id);
+	r = abx__sandbox_env_vars(s, &vars, reterr);
+	if (r < 0 || !vars)
+		return r;
+	o = json_tokener_parse(abx__secret_reveal(vars));
+	if (!json_object_is_type(o, json_type_object))
+		r = abx__error_set(reterr, ABX_EPROTO,
+				   "variables of sandbox %s do not hold together", id);
+	if (r == ABX_OK) {
+		json_object_object_foreach(o, key, value)
+		{
+			if (r == ABX_OK &&
+			    abx__map_set(ret, key, json_object_get_string(value)) < 0)
+				r = abx__error_nomem(reterr);
+		}
+	}
+	json_object_put(o);
 	return r;
 }

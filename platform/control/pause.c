@@ -24,11 +24,12 @@
 
 struct abx__move {
 	abx__move *next;
-	enum { MOVE_PAUSE, MOVE_RESUME } kind;
+	enum { MOVE_PAUSE, MOVE_RESUME, MOVE_SNAPSHOT } kind;
 	bool keep_memory;   /* of a pause */
 	bool again;         /* of a pause: also when it is paused */
 	bool cold;          /* of a resume: memory that was kept is given up */
 	int64_t timeout_ms; /* of a resume; 0: as it was */
+	abx__snapshot *snapshot;
 	abx__claim_done claim_done;
 	abx__control_done done;
 	void *userdata;
@@ -42,6 +43,7 @@ enum {
 	STAGE_ARMING,
 	STAGE_STARTING, /* phase running is being written */
 	STAGE_UNDOING,  /* what was there before is being written */
+	STAGE_COPYING,  /* a snapshot: the engine has it in hand */
 };
 
 static void set_deadline(abx__sandbox *s, int64_t ms)
@@ -53,7 +55,9 @@ static void set_deadline(abx__sandbox *s, int64_t ms)
 
 static void tell(abx__move *m, int r, const abx__sandbox_rec *rec, const abx_error *err)
 {
-	if (m->claim_done)
+	if (m->snapshot && r < 0)
+		abx__snapshot_failed(m->snapshot, r, err);
+	else if (m->claim_done)
 		m->claim_done(m->userdata, r, r == ABX_OK ? rec : NULL, err);
 	else if (m->done)
 		m->done(m->userdata, r, err);
@@ -68,12 +72,14 @@ static void finish(abx__sandbox *s, int r, const abx_error *err)
 	s->moves = m->next;
 	s->stage = STAGE_NONE;
 	abx_error_free(abx_take(s->move_error));
-	if (s->moves)
+	if (s->moves && s->pod)
 		s->pod->want_move = true;
 	if (r < 0)
 		abx__log_warn(s->control->config.log, "sandbox not moved",
 			      "sandbox=%s to=%s error=%s", s->id,
-			      m->kind == MOVE_PAUSE ? "paused" : "running",
+			      m->kind == MOVE_PAUSE      ? "paused"
+			      : m->kind == MOVE_SNAPSHOT ? "snapshot"
+							 : "running",
 			      abx_error_message(err));
 	tell(m, r, &s->rec, err);
 }
@@ -82,6 +88,9 @@ void abx__sandbox_drop_moves(abx__sandbox *s, int r, const abx_error *err)
 {
 	abx__move *list = abx_take(s->moves);
 
+	/* The engine says how that one ends. */
+	if (s->stage == STAGE_COPYING)
+		list->snapshot = NULL;
 	s->stage = STAGE_NONE;
 	abx_error_free(abx_take(s->move_error));
 	while (list) {
@@ -204,6 +213,8 @@ static void undone(abx__sandbox *s)
 
 static bool is_there(const abx__sandbox *s, const abx__move *m)
 {
+	if (m->kind == MOVE_SNAPSHOT)
+		return false;
 	return m->kind == MOVE_PAUSE ? s->rec.state == ABX__SANDBOX_PAUSED && !m->again
 				     : s->rec.state == ABX__SANDBOX_RUNNING;
 }
@@ -222,10 +233,31 @@ static int give_up_memory(abx__sandbox *s)
 	return ABX_OK;
 }
 
+static void begin_snapshot(abx__sandbox *s)
+{
+	ABX_CLEANUP(abx__error_freep) abx_error *err = NULL;
+
+	if (s->rec.state == ABX__SANDBOX_RUNNING) {
+		s->stage = STAGE_COPYING;
+		abx__timers_clear(&s->control->timers, &s->timer);
+		abx__snapshot_begin(s->moves->snapshot, s->pod);
+		return;
+	}
+	abx__error_set(&err, ABX_ESTATE,
+		       "Sandbox '%s' cannot be snapshotted while in 'paused' state",
+		       s->id);
+	finish(s, ABX_ESTATE, err);
+}
+
 static int begin(abx__sandbox *s)
 {
 	abx__move *m = s->moves;
 	int r;
+
+	if (m->kind == MOVE_SNAPSHOT) {
+		begin_snapshot(s);
+		return ABX_OK;
+	}
 
 	if (m->kind == MOVE_RESUME && m->cold && s->rec.memory_kept) {
 		r = give_up_memory(s);
@@ -447,6 +479,25 @@ void abx__sandbox_move_late(abx__sandbox *s)
 	abx__pod_settle(s->pod);
 }
 
+/* --- snapshots --- */
+
+void abx__sandbox_snapshot_over(abx__control *control, const char *id,
+				const abx__snapshot *snapshot)
+{
+	abx__sandbox *s = abx__sandboxes_get(&control->sandboxes, id);
+
+	if (!s || !s->moves || s->stage != STAGE_COPYING ||
+	    s->moves->snapshot != snapshot)
+		return;
+	/* Its caller hears of it when it is written down. */
+	s->moves->snapshot = NULL;
+	s->active_mono_ms = abx__control_mono(control);
+	s->rec.last_active_ms = abx__control_wall(control);
+	abx__sandbox_arm_idle(s);
+	finish(s, ABX_OK, NULL);
+	abx__pod_settle(s->pod);
+}
+
 /* --- asking --- */
 
 static int add(abx__sandbox *s, const abx__move *move)
@@ -483,6 +534,42 @@ static int find(abx__control *control, const char *id, abx__sandbox **ret,
 	return ABX_OK;
 }
 
+int abx__sandbox_can_snapshot(abx__control *control, const char *id,
+			      const abx__sandbox **ret, abx_error **reterr)
+{
+	abx__sandbox *s = NULL;
+	const char *state = NULL;
+	int r = find(control, id, &s, reterr);
+
+	if (r < 0)
+		return r;
+	if (!s->moves && s->rec.state == ABX__SANDBOX_PAUSED)
+		state = "paused";
+	for (const abx__move *m = s->moves; m; m = m->next)
+		if (m->kind == MOVE_SNAPSHOT)
+			state = "snapshotting";
+	if (state)
+		return abx__error_set(reterr, ABX_ESTATE,
+				      "Sandbox '%s' cannot be snapshotted while in '%s' "
+				      "state",
+				      s->id, state);
+	*ret = s;
+	return ABX_OK;
+}
+
+int abx__sandbox_add_snapshot(abx__control *control, const char *id,
+			      abx__snapshot *snapshot, abx_error **reterr)
+{
+	const abx__sandbox *s = NULL;
+	int r = abx__sandbox_can_snapshot(control, id, &s, reterr);
+
+	if (r == ABX_OK &&
+	    add((abx__sandbox *)s,
+		&(abx__move){ .kind = MOVE_SNAPSHOT, .snapshot = snapshot }) < 0)
+		r = abx__error_nomem(reterr);
+	return r;
+}
+
 int abx__control_pause(abx__control *control, const char *id, bool keep_memory,
 		       abx__control_done done, void *userdata, abx_error **reterr)
 {
@@ -513,6 +600,11 @@ int abx__control_resume(abx__control *control, const char *id, int64_t timeout_m
 
 	if (r < 0)
 		return r;
+	if (s->stage == STAGE_COPYING)
+		return abx__error_set(reterr, ABX_ESTATE,
+				      "Sandbox snapshot is currently being created for "
+				      "sandbox '%s'",
+				      s->id);
 	if (!s->moves && s->rec.state == ABX__SANDBOX_RUNNING)
 		return abx__error_set(reterr, ABX_ESTATE, "Sandbox %s is already running",
 				      s->id);

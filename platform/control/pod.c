@@ -519,6 +519,7 @@ static const char *const claim_annotations[] = {
 	ABX__ANNOTATION_PAUSED_AT,
 	ABX__ANNOTATION_PAUSED_MEMORY,
 	ABX__ANNOTATION_ENV_VARS,
+	ABX__ANNOTATION_SNAPSHOT,
 	ABX__ANNOTATION_INGRESS,
 };
 #define CLAIM_ANNOTATION_COUNT (sizeof(claim_annotations) / sizeof(claim_annotations[0]))

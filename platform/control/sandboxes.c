@@ -92,6 +92,7 @@ void abx__sandbox_free(abx__sandbox *sandbox)
 	waiters_free(sandbox->persisting);
 	abx__sandbox_free_moves(sandbox);
 	abx__free(sandbox->sealed_vars);
+	abx__free(sandbox->snapshot);
 	abx__free(sandbox->namespace_);
 	abx__free(sandbox->env);
 	abx__free(sandbox->template_);

@@ -50,6 +50,7 @@ typedef struct abx__sandbox_rec {
 	const char *env;
 	const char *template_; /* SandboxTemplate name */
 	const char *image;
+	const char *snapshot;    /* that it was created from, for people; NULL: none */
 	const char *team, *user; /* owner */
 	enum abx__sandbox_state state;
 	int64_t claimed_ms, started_ms; /* wall clock */

@@ -1033,6 +1033,11 @@ void abx__fake_engine_fail(abx__engine *base, enum abx__fake_op op, unsigned ski
 	e->ops[op].code = code;
 }
 
+void abx__fake_engine_set_snapshot(abx__engine *base, int64_t snapshot_ms)
+{
+	((fake_engine *)base)->options.snapshot_ms = snapshot_ms;
+}
+
 void abx__fake_engine_set_freeze(abx__engine *base, int64_t freeze_ms)
 {
 	((fake_engine *)base)->options.freeze_ms = freeze_ms;

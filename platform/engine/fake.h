@@ -64,6 +64,7 @@ void abx__fake_engine_fail(abx__engine *engine, enum abx__fake_op op, unsigned s
 			   unsigned count, int code);
 /* Containers of this image do not start: reason "ErrImagePull" or the like. NULL reason:
  * they do again. */
+void abx__fake_engine_set_snapshot(abx__engine *engine, int64_t snapshot_ms);
 void abx__fake_engine_set_freeze(abx__engine *engine, int64_t freeze_ms);
 int abx__fake_engine_bad_image(abx__engine *engine, const char *image,
 			       const char *reason);

@@ -201,7 +201,7 @@ void abx__call_fail(abx__call *call, int status, const char *fmt, ...)
 	abx__call_fail_detail(call, status, NULL, message);
 }
 
-static int status_of(const abx_error *err)
+int abx__call_status_of(const abx_error *err)
 {
 	switch (abx_error_code(err)) {
 	case ABX_EINVAL:
@@ -235,7 +235,7 @@ static int status_of(const abx_error *err)
 void abx__call_error(abx__call *call, const abx_error *err)
 {
 	const char *hint = abx_error_hint(err);
-	int status = status_of(err);
+	int status = abx__call_status_of(err);
 
 	if (status == 500)
 		abx__log_error(call->serve->log, "request failed",

@@ -49,6 +49,7 @@ struct abx__call {
 	char *params[ABX__CALL_PARAMS]; /* decoded {parts} of the path */
 	json_object *body;
 	unsigned refs;
+	size_t pending; /* parts of an answer that are waited for */
 	bool reading;
 	int64_t deadline_ms; /* for the body */
 	abx__claim *claim;   /* waiting; cancelled when the peer goes */
@@ -90,6 +91,7 @@ void abx__call_fail_detail(abx__call *call, int status, json_object *detail,
 			   const char *message);
 /* The status that belongs to the error's code, its message and hint. */
 void abx__call_error(abx__call *call, const abx_error *err);
+int abx__call_status_of(const abx_error *err);
 void abx__call_nomem(abx__call *call);
 /* The sandbox {id} of the path, if it runs or is paused and the caller may see it; else
  * the call is answered 404. */

@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/str.h"
 #include "control/ingress.h"
+#include "model/keys.h"
 #include "serve/e2b.h"
 #include "serve/list.h"
 
@@ -21,7 +22,8 @@
 
 static int set_ids(json_object *o, const abx__sandbox_rec *rec)
 {
-	int r = abx__json_set_str(o, "templateID", rec->env);
+	int r = abx__json_set_str(o, "templateID",
+				  rec->snapshot ? rec->snapshot : rec->env);
 
 	if (r == ABX_OK)
 		r = abx__json_set_str(o, "alias", rec->env);
@@ -180,8 +182,11 @@ static bool cluster_is_here(abx__call *call, const abx__address *address)
 static void start_claim(abx__call *call, const abx__e2b_create *c)
 {
 	ABX_CLEANUP(abx__error_freep) abx_error *err = NULL;
+	ABX_CLEANUP(abx__freep)
+	char *shown = c->snapshot ? abx__e2b_snapshot_template(c->snapshot) : NULL;
 	const abx__claim_request request = {
-		.namespace_ = call->who.namespace_,
+		.namespace_ =
+			c->snapshot ? c->snapshot->namespace_ : call->who.namespace_,
 		.name = c->address.name,
 		.or_pool = c->address.cluster != NULL,
 		.image = c->image,
@@ -193,6 +198,8 @@ static void start_claim(abx__call *call, const abx__e2b_create *c)
 		.secure = c->secure,
 		.ingress = &c->ingress,
 		.lifecycle = c->lifecycle,
+		.snapshot_id = c->snapshot ? c->snapshot->id : NULL,
+		.snapshot = shown,
 		.team = call->who.team,
 		.user = call->who.user,
 		.admin = call->who.admin,
@@ -202,7 +209,7 @@ static void start_claim(abx__call *call, const abx__e2b_create *c)
 	int r;
 
 	call->subject = abx__strdup(c->address.name);
-	if (!call->subject) {
+	if (!call->subject || (c->snapshot && !shown)) {
 		abx__call_nomem(call);
 		return;
 	}
@@ -215,9 +222,33 @@ static void start_claim(abx__call *call, const abx__e2b_create *c)
 	}
 }
 
+/* A snapshot stands for the env it was made in. An env's own name always means the env.
+ */
+static int take_snapshot(abx__call *call, const abx__snapshot_rec **ret,
+			 abx_error **reterr)
+{
+	json_object *env = NULL;
+	const char *id = NULL;
+
+	if (abx__json_get_str(call->body, "templateID", &id, NULL) != 1)
+		return ABX_OK;
+	if (abx__control_env_get(call->serve->control, call->who.namespace_, id, &env,
+				 NULL) == ABX_OK) {
+		json_object_put(env);
+		return ABX_OK;
+	}
+	*ret = abx__e2b_snapshot_named(call, id);
+	if (!*ret)
+		return ABX_OK;
+	return abx__json_set_str(call->body, "templateID", (*ret)->env) < 0
+		       ? abx__error_nomem(reterr)
+		       : ABX_OK;
+}
+
 static void create(abx__call *call, bool v2)
 {
 	ABX_CLEANUP(abx__error_freep) abx_error *err = NULL;
+	const abx__snapshot_rec *snapshot = NULL;
 	abx__e2b_create c = { 0 };
 
 	if (abx__http_req_header(call->req, "Idempotency-Key")) {
@@ -225,8 +256,16 @@ static void create(abx__call *call, bool v2)
 			       "Idempotency-Key is not supported by this server yet");
 		return;
 	}
-	if (abx__e2b_create_parse(call->body, v2, &c, &err) < 0)
+	if (take_snapshot(call, &snapshot, &err) < 0 ||
+	    abx__e2b_create_parse(call->body, v2, &c, &err) < 0) {
 		abx__call_error(call, err);
+		return;
+	}
+	c.snapshot = snapshot;
+	if (snapshot && c.image)
+		abx__call_fail(call, 400,
+			       "metadata \"" ABX__METADATA_IMAGE
+			       "\": a sandbox from a snapshot runs no other image");
 	else if (cluster_is_here(call, &c.address))
 		start_claim(call, &c);
 	abx__e2b_create_done(&c);

@@ -28,6 +28,7 @@ typedef struct abx__e2b_create {
 	bool no_wait;
 	bool secure;
 	abx__lifecycle lifecycle;
+	const abx__snapshot_rec *snapshot; /* instead of an image; NULL: none */
 	abx__ingress ingress;
 } abx__e2b_create;
 
@@ -79,6 +80,26 @@ void abx__e2b_teams(abx__call *call);
 void abx__e2b_access_token(abx__call *call);
 void abx__e2b_pause(abx__call *call);
 void abx__e2b_resume(abx__call *call);
+void abx__e2b_fork(abx__call *call);
+void abx__e2b_snapshot_create(abx__call *call);
+void abx__e2b_snapshot_list(abx__call *call);
+void abx__e2b_template_delete(abx__call *call);
+
+/* [namespace/]name[:tag], taken apart; the parts lie in `text`. */
+typedef struct abx__e2b_ref {
+	char *text;
+	const char *namespace_, *name, *tag; /* NULL: not said */
+} abx__e2b_ref;
+
+int abx__e2b_ref_parse(const char *text, abx__e2b_ref *ret, abx_error **reterr);
+void abx__e2b_ref_done(abx__e2b_ref *ref);
+bool abx__e2b_ref_matches(const abx__e2b_ref *ref, const abx__snapshot_rec *snapshot);
+/* The snapshot a create means by this templateID; NULL: none that the caller may see. */
+const abx__snapshot_rec *abx__e2b_snapshot_named(abx__call *call,
+						 const char *template_id);
+/* What a sandbox made from it shows as its template; NULL when out of memory. */
+char *abx__e2b_snapshot_template(const abx__snapshot_rec *snapshot);
+
 /* A timeout of 0 seconds for a running sandbox that its timeout pauses: it is paused now.
  * False: the call is not that. */
 bool abx__e2b_pause_now(abx__call *call);

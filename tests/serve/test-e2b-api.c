@@ -80,7 +80,7 @@ Test(serve_e2b, unknown_paths_methods_and_operations_say_so)
 	cr_assert_str_eq(answer_header(&a, "Allow"), "GET, POST");
 	answer_done(&a);
 	expect("GET", "/nothing", NULL, 404, "\"code\":404");
-	expect("POST", "/sandboxes/x/fork", "{}", 501, "ForkSandbox is not implemented");
+	expect("POST", "/templates/tags", "{}", 501, "is not implemented");
 	expect("GET", "/secrets", NULL, 501, "ListSecrets");
 	expect("POST", "/v3/templates", "{}", 501, "BuildTemplateV3");
 }
