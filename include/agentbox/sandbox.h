@@ -2,12 +2,12 @@
  * agentbox/sandbox.h - sandboxes: create, find, keep alive, reach, kill.
  *
  * A sandbox goes on running when its handle or its client is freed; it ends by
- * abx_sandbox_kill() or when it had no traffic for its timeout. Lists of variables and
- * metadata are NULL-terminated arrays of "KEY=VALUE". Times are milliseconds since the
- * Unix epoch. Every call can fail with ABX_ETIMEDOUT (the request's deadline),
- * ABX_EUNAVAILABLE (the platform is not reachable), ABX_EUNAUTHENTICATED, ABX_EPROTO,
- * ABX_EIO, ABX_ENOMEM and ABX_ESTATE (its client was freed); the comments name the
- * others.
+ * abx_sandbox_kill() or when it had no traffic for its timeout, which may pause it
+ * instead. Lists of variables and metadata are NULL-terminated arrays of "KEY=VALUE".
+ * Times are milliseconds since the Unix epoch. Every call can fail with ABX_ETIMEDOUT
+ * (the request's deadline), ABX_EUNAVAILABLE (the platform is not reachable),
+ * ABX_EUNAUTHENTICATED, ABX_EPROTO, ABX_EIO, ABX_ENOMEM and ABX_ESTATE (its client was
+ * freed); the comments name the others.
  */
 #ifndef AGENTBOX_SANDBOX_H
 #define AGENTBOX_SANDBOX_H
@@ -24,10 +24,14 @@ extern "C" {
 /** A sandbox, seen from here. */
 typedef struct abx_sandbox abx_sandbox;
 
+/** What happens to a sandbox that had no traffic for its timeout. */
+enum abx_on_timeout { ABX_ON_TIMEOUT_KILL = 0, ABX_ON_TIMEOUT_PAUSE = 1 };
+
 /** What to create. Strings are borrowed for the call. */
 typedef struct abx_sandbox_options {
 	size_t size;             /* set by ABX_SANDBOX_OPTIONS_INIT */
-	const char *template_id; /* env address [CLUSTER::]NAME[//IMAGE]; NULL: "base" */
+	const char *template_id; /* env address [CLUSTER::]NAME[//IMAGE], or a snapshot's
+				    id (snapshot.h); NULL: "base" */
 	const char *const *env_vars; /* for every process in it */
 	const char *const *metadata; /* kept with it; can be listed by */
 	const char *image;           /* container image instead of the env's */
@@ -39,6 +43,13 @@ typedef struct abx_sandbox_options {
 	int no_wait;            /* not 0: ABX_EEXHAUSTED at once when no Pod is idle */
 	uint32_t request_timeout_ms; /* 0: the client's, or startup_timeout_ms and 30 s
 					more */
+	int on_timeout;              /* enum abx_on_timeout */
+	int auto_resume;      /* not 0: traffic to it resumes it when it is paused */
+	int pause_files_only; /* not 0: its timeout's pause keeps files, not memory; needs
+				 ABX_ON_TIMEOUT_PAUSE, excludes auto_resume */
+	int private_ports;    /* not 0: its ports want abx_sandbox_traffic_token() */
+	const char *mask_request_host; /* what its ports see as Host, "${PORT}" in it is
+					  the port; or NULL */
 } abx_sandbox_options;
 #define ABX_SANDBOX_OPTIONS_INIT ABX_OPTIONS_INIT(abx_sandbox_options)
 /** Does what ABX_SANDBOX_OPTIONS_INIT does. Since: 0.1.0 */
@@ -68,11 +79,13 @@ ABX_API int abx_sandbox_create_async(abx_client *client, const abx_sandbox_optio
 				     abx_free_fn free_userdata, abx_op **ret_op,
 				     abx_error **reterr);
 
-/** How to connect. */
+/** How to connect, or to resume. */
 typedef struct abx_sandbox_connect_options {
 	size_t size;         /* set by ABX_SANDBOX_CONNECT_OPTIONS_INIT */
 	uint32_t timeout_ms; /* lives at least this long from now; 0: the platform's
 				default */
+	int reboot; /* not 0: a paused one begins anew, with its files but without
+		       its memory */
 } abx_sandbox_connect_options;
 #define ABX_SANDBOX_CONNECT_OPTIONS_INIT ABX_OPTIONS_INIT(abx_sandbox_connect_options)
 /** Does what ABX_SANDBOX_CONNECT_OPTIONS_INIT does. Since: 0.1.0 */
@@ -80,7 +93,7 @@ ABX_API void abx_sandbox_connect_options_init(abx_sandbox_connect_options *opts)
 
 /**
  * A handle on a sandbox that runs already, from this or another process, with the right
- * to use it. Never shortens its life. `opts` may be NULL.
+ * to use it. A paused one is resumed. Never shortens its life. `opts` may be NULL.
  *
  * Errors: ABX_ENOTFOUND (no such sandbox, or it ended).
  * Owner: the caller, abx_sandbox_free(). Since: 0.1.0
@@ -112,6 +125,12 @@ ABX_API void abx_sandbox_free(abx_sandbox *sandbox);
 ABX_API const char *abx_sandbox_id(abx_sandbox *sandbox);
 /** The env it was made from, or NULL when not known. Owner: the handle. Since: 0.1.0 */
 ABX_API const char *abx_sandbox_template_id(abx_sandbox *sandbox);
+/**
+ * What requests to its ports send as the header "e2b-traffic-access-token", or NULL when
+ * they need none (or the handle is by abx_sandbox_open()). A secret. Owner: the handle.
+ * Since: 0.1.0
+ */
+ABX_API const char *abx_sandbox_traffic_token(abx_sandbox *sandbox);
 
 enum abx_sandbox_state {
 	ABX_SANDBOX_UNKNOWN = 0, /* a state this library does not know */
@@ -134,6 +153,8 @@ typedef struct abx_sandbox_info {
 	const char *envd_version;
 	const char *const *metadata; /* "KEY=VALUE", NULL at the end; never NULL itself */
 	const char *json;            /* the answer as it came */
+	int on_timeout;              /* enum abx_on_timeout; not told in lists */
+	int auto_resume;             /* not 0: traffic resumes it; not told in lists */
 } abx_sandbox_info;
 /** Frees what abx_sandbox_get_info() gave. NULL is fine. Since: 0.1.0 */
 ABX_API void abx_sandbox_info_free(abx_sandbox_info *info);
@@ -168,6 +189,51 @@ ABX_API int abx_sandbox_set_timeout_async(abx_sandbox *sandbox, uint32_t timeout
 					  abx_done_fn done, void *userdata,
 					  abx_free_fn free_userdata, abx_op **ret_op,
 					  abx_error **reterr);
+
+/** How to pause. */
+typedef struct abx_sandbox_pause_options {
+	size_t size;    /* set by ABX_SANDBOX_PAUSE_OPTIONS_INIT */
+	int files_only; /* not 0: keeps its files, not its memory; resumed, it begins
+			   anew */
+} abx_sandbox_pause_options;
+#define ABX_SANDBOX_PAUSE_OPTIONS_INIT ABX_OPTIONS_INIT(abx_sandbox_pause_options)
+/** Does what ABX_SANDBOX_PAUSE_OPTIONS_INIT does. Since: 0.1.0 */
+ABX_API void abx_sandbox_pause_options_init(abx_sandbox_pause_options *opts);
+
+/**
+ * Pauses the sandbox: it keeps its files and its memory, but nothing in it runs until
+ * abx_sandbox_resume(), abx_sandbox_connect() or, with `auto_resume`, traffic. Its
+ * timeout does not run meanwhile. `opts` may be NULL.
+ *
+ * Returns 1 when this call paused it, 0 when it was paused already. Errors: ABX_ENOTFOUND
+ * (no such sandbox, or it ended), ABX_ECONFLICT (it is being killed), ABX_EUNSUPPORTED
+ * (the platform cannot). Since: 0.1.0
+ */
+ABX_API int abx_sandbox_pause(abx_sandbox *sandbox, const abx_sandbox_pause_options *opts,
+			      abx_error **reterr);
+/** abx_sandbox_pause() as an operation (op.h). */
+ABX_API int abx_sandbox_pause_async(abx_sandbox *sandbox,
+				    const abx_sandbox_pause_options *opts,
+				    abx_done_fn done, void *userdata,
+				    abx_free_fn free_userdata, abx_op **ret_op,
+				    abx_error **reterr);
+
+/**
+ * Makes a paused sandbox run again, where it was. Never shortens its life. What the
+ * handle knows of the right to use it is renewed. `opts` may be NULL.
+ *
+ * Returns 1 when this call resumed it, 0 when it ran already. Errors: ABX_ENOTFOUND (no
+ * such sandbox, or it ended), ABX_EEXHAUSTED (no room to run it now). Since: 0.1.0
+ */
+ABX_API int abx_sandbox_resume(abx_sandbox *sandbox,
+			       const abx_sandbox_connect_options *opts,
+			       abx_error **reterr);
+/** abx_sandbox_resume() as an operation (op.h). */
+ABX_API int abx_sandbox_resume_async(abx_sandbox *sandbox,
+				     const abx_sandbox_connect_options *opts,
+				     abx_done_fn done, void *userdata,
+				     abx_free_fn free_userdata, abx_op **ret_op,
+				     abx_error **reterr);
 
 /**
  * Ends the sandbox and everything in it.
@@ -215,6 +281,7 @@ typedef struct abx_sandbox_list_options {
 	uint32_t states;             /* bits 1 << enum abx_sandbox_state; 0: any */
 	int oldest_first;            /* 0: newest first */
 	uint32_t page_count;         /* sandboxes asked for at once, 1 to 100; 0: 100 */
+	int64_t started_after_ms;    /* then or later; 0: any time */
 } abx_sandbox_list_options;
 #define ABX_SANDBOX_LIST_OPTIONS_INIT ABX_OPTIONS_INIT(abx_sandbox_list_options)
 /** Does what ABX_SANDBOX_LIST_OPTIONS_INIT does. Since: 0.1.0 */

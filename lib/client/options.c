@@ -49,6 +49,7 @@ int abx__options_copy(void *dst, size_t size, const void *src, const char *name,
 INIT(abx_client_options)
 INIT(abx_sandbox_options)
 INIT(abx_sandbox_connect_options)
+INIT(abx_sandbox_pause_options)
 INIT(abx_sandbox_list_options)
 INIT(abx_command_options)
 INIT(abx_pty_options)

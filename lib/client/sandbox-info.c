@@ -63,6 +63,21 @@ static int state_of(json_object *obj)
 	return abx__str_eq(state, "paused") ? ABX_SANDBOX_PAUSED : ABX_SANDBOX_UNKNOWN;
 }
 
+static void parse_lifecycle(json_object *obj, abx_sandbox_info *info)
+{
+	json_object *lifecycle = NULL;
+	const char *on_timeout = NULL;
+	bool auto_resume = false;
+
+	if (abx__json_get_object(obj, "lifecycle", &lifecycle, NULL) <= 0)
+		return;
+	abx__json_get_str(lifecycle, "onTimeout", &on_timeout, NULL);
+	abx__json_get_bool(lifecycle, "autoResume", &auto_resume, NULL);
+	info->on_timeout = abx__str_eq(on_timeout, "pause") ? ABX_ON_TIMEOUT_PAUSE
+							    : ABX_ON_TIMEOUT_KILL;
+	info->auto_resume = auto_resume;
+}
+
 static int fill_strings(json_object *obj, struct stored *stored)
 {
 	abx_sandbox_info *info = &stored->info;
@@ -107,6 +122,7 @@ int abx__sandbox_info_parse(json_object *obj, abx_sandbox_info **ret, abx_error 
 	info->memory_mb = number(obj, "memoryMB");
 	info->disk_size_mb = number(obj, "diskSizeMB");
 	parse_times(obj, info);
+	parse_lifecycle(obj, info);
 	if (fill_strings(obj, stored) < 0)
 		return abx__error_nomem(reterr);
 	*ret = abx_take(info);

@@ -119,6 +119,21 @@ static void test_refusals(void)
 	   "an unknown env is refused by name");
 }
 
+static void test_pause(void)
+{
+	abx_sandbox_info *info = NULL;
+
+	ok(abx_sandbox_pause(sandbox, NULL, &err) == 1, "pause gives 1");
+	ok(abx_sandbox_pause(sandbox, NULL, &err) == 0, "paused twice gives 0");
+	ok(abx_sandbox_get_info(sandbox, &info, &err) == ABX_OK &&
+		   info->state == ABX_SANDBOX_PAUSED,
+	   "it is paused");
+	abx_sandbox_info_free(info);
+	ok(abx_sandbox_resume(sandbox, NULL, &err) == 1, "resume gives 1");
+	ok(abx_sandbox_resume(sandbox, NULL, &err) == 0, "resumed twice gives 0");
+	ok(abx_sandbox_is_running(sandbox, &err) == 1, "it runs");
+}
+
 /* ---- commands ---- */
 
 static bool runs(const char *cmd, const abx_command_options *o, int exit_code,
@@ -396,6 +411,7 @@ int main(void)
 	ok(create(), "create");
 	if (sandbox) {
 		test_sandbox();
+		test_pause();
 		test_commands();
 		test_background();
 		test_files();

@@ -16,10 +16,11 @@ static const struct {
 #type, sizeof(type), expected \
 	}
 	ROW(abx_client_options, 144),
-	ROW(abx_sandbox_options, 64),
+	ROW(abx_sandbox_options, 88),
 	ROW(abx_sandbox_connect_options, 16),
-	ROW(abx_sandbox_info, 96),
-	ROW(abx_sandbox_list_options, 40),
+	ROW(abx_sandbox_info, 104),
+	ROW(abx_sandbox_pause_options, 16),
+	ROW(abx_sandbox_list_options, 48),
 	ROW(abx_command_options, 96),
 	ROW(abx_command_result, 56),
 	ROW(abx_process_info, 56),

@@ -60,6 +60,7 @@ Test(client_list, filters_travel_in_the_query)
 	o.states = 1u << ABX_SANDBOX_RUNNING | 1u << ABX_SANDBOX_PAUSED;
 	o.oldest_first = 1;
 	o.page_count = 7;
+	o.started_after_ms = INT64_C(1796119276008);
 	cr_assert(abx_sandbox_list(f.client, &o, &iter, &f.err) == ABX_OK);
 	cr_expect(abx_sandbox_iter_next(iter, &info, &f.err) == 0);
 	expect_seen(&f, 0, "?limit=7&order=asc&template=e2b&");
@@ -67,6 +68,11 @@ Test(client_list, filters_travel_in_the_query)
 		    "&metadata=team%3Da%2520b%26x%3D1%25262&state=running,paused\n");
 	abx_sandbox_iter_free(iter);
 
+	expect_seen(&f, 0, "&startedAfter=2026-12-01T10:01:16.008Z");
+	o.started_after_ms = -1;
+	expect_error(&f, abx_sandbox_list(f.client, &o, &iter, &f.err), ABX_EINVAL,
+		     "started_after_ms");
+	o.started_after_ms = 0;
 	o.page_count = 101;
 	expect_error(&f, abx_sandbox_list(f.client, &o, &iter, &f.err), ABX_EINVAL,
 		     "page_count 101");
