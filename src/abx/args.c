@@ -42,9 +42,18 @@ static const struct flag flags[] = {
 	  "KEY=VALUE", "a variable for the processes in the sandbox; repeatable" },
 	{ "metadata", 'm', FLAG_LIST, AT(metadata), AT(n_metadata), MAKES, "KEY=VALUE",
 	  "kept with the sandbox; repeatable" },
-	{ "timeout", 0, FLAG_VALUE, AT(timeout), 0, MAKES | CLI_EXEC, "TIME",
-	  "create: idle time the sandbox lives; run, exec: time the command may take. "
+	{ "timeout", 0, FLAG_VALUE, AT(timeout), 0, MAKES | CLI_EXEC | CLI_RESUME, "TIME",
+	  "create, resume: idle time the sandbox lives; run, exec: time the command may "
+	  "take. "
 	  "90, 30s, 5m, 1h" },
+	{ "on-timeout", 0, FLAG_VALUE, AT(on_timeout), 0, CLI_CREATE, "WHAT",
+	  "kill or pause: what happens after --timeout without traffic; default: kill" },
+	{ "auto-resume", 0, FLAG_SWITCH, AT(auto_resume), 0, CLI_CREATE, NULL,
+	  "traffic to it resumes it when it is paused" },
+	{ "files-only", 0, FLAG_SWITCH, AT(files_only), 0, CLI_PAUSE, NULL,
+	  "keep its files, not its memory" },
+	{ "reboot", 0, FLAG_SWITCH, AT(reboot), 0, CLI_RESUME, NULL,
+	  "begin anew, with its files but without its memory" },
 	{ "user", 'u', FLAG_VALUE, AT(user), 0, STARTS | CLI_CP | CLI_LS | CLI_WATCH,
 	  "NAME", "account in the sandbox" },
 	{ "cwd", 0, FLAG_VALUE, AT(cwd), 0, STARTS, "PATH",

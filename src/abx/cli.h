@@ -54,6 +54,9 @@ struct cli_args {
 	const char *env_vars[CLI_MAX_ENV + 1], *metadata[CLI_MAX_ENV + 1];
 	size_t n_env_vars, n_metadata;
 	bool stdin_open, recursive;
+	/* what a timeout does, what a pause keeps */
+	const char *on_timeout;
+	bool auto_resume, files_only, reboot;
 	/* how it is shown */
 	bool json, wide, help, version;
 	/* which flags were there: one bit for each row of the flag table */
@@ -118,6 +121,8 @@ int cmd_ls(const struct cli_args *args);
 int cmd_kill(const struct cli_args *args);
 int cmd_shell(const struct cli_args *args);
 int cmd_watch(const struct cli_args *args);
+int cmd_pause(const struct cli_args *args);
+int cmd_resume(const struct cli_args *args);
 /* A file as `ls --json` and `watch --json` show it. */
 struct json_object *cli_file_json(const abx_file_info *info);
 

@@ -148,6 +148,13 @@ int cli_sandbox_create(const struct cli_args *args, abx_client *client, abx_sand
 	opts.env_vars = args->n_env_vars > 0 ? args->env_vars : NULL;
 	opts.metadata = args->n_metadata > 0 ? args->metadata : NULL;
 	opts.image = args->image;
+	opts.auto_resume = args->auto_resume;
+	if (args->on_timeout != NULL && strcmp(args->on_timeout, "pause") == 0)
+		opts.on_timeout = ABX_ON_TIMEOUT_PAUSE;
+	else if (args->on_timeout != NULL && strcmp(args->on_timeout, "kill") != 0)
+		return cli_fail("--on-timeout kill, --on-timeout pause",
+				"--on-timeout is kill or pause, not \"%s\"",
+				args->on_timeout);
 	if (args->timeout != NULL) {
 		int r = cli_args_timeout(args->timeout, &opts.timeout_ms);
 		if (r != 0)

@@ -15,6 +15,7 @@ static int help_command(const struct cli_args *args)
 const struct cli_command cli_commands[] = {
 	{ "create", CLI_CREATE, cmd_create,
 	  "create --template NAME [--env KEY=VALUE]... [--image IMAGE] [--timeout TIME]\n"
+	  "       [--on-timeout kill|pause] [--auto-resume]\n"
 	  "       abx create envs|templates -f FILE\n"
 	  "       abx create envs NAME pools -f FILE",
 	  "Claims a sandbox and prints its id; or, with a resource word, makes what the "
@@ -41,6 +42,10 @@ const struct cli_command cli_commands[] = {
 	{ "watch", CLI_WATCH, cmd_watch, "watch ID PATH [--recursive]",
 	  "What happens in a directory of a sandbox, a line each, until Ctrl-C: create, "
 	  "write, remove,\nrename (the old name; the new one is a create), chmod." },
+	{ "pause", CLI_PAUSE, cmd_pause, "pause ID... [--files-only]",
+	  "Pauses sandboxes: files and memory are kept, nothing in them runs." },
+	{ "resume", CLI_RESUME, cmd_resume, "resume ID... [--timeout TIME] [--reboot]",
+	  "Makes paused sandboxes run again, where they were." },
 	{ "kill", CLI_KILL, cmd_kill, "kill ID...",
 	  "Ends sandboxes and everything in them." },
 	{ "update", CLI_UPDATE, cmd_update,

@@ -6,7 +6,7 @@ import subprocess
 import tempfile
 import time
 
-from harness import ABX, abx, abx_json, finish, running_ids, step, wait_for
+from harness import ABX, abx, abx_json, e2b, finish, running_ids, step, wait_for
 
 
 class Held:
@@ -145,6 +145,34 @@ def _():
     assert entries["file"]["size"] == 4 and entries["sub"]["type"] == "dir" and "link" in entries, entries
     table = abx("ls", Held.id, "/tmp/dir").stdout.decode()
     assert "permissions" in table and "file" in table, table
+
+
+@step("pause and resume: what ran goes on; twice says so")
+def _():
+    execute("--", "sh", "-c", "setsid sh -c 'while :; do date +%s%N >/tmp/tick; sleep 0.05; done' >/dev/null 2>&1 &")
+    wait_for("it ticks", lambda: execute("--", "cat", "/tmp/tick").stdout != b"")
+    assert abx("pause", Held.id).stdout.decode() == "paused %s\n" % Held.id
+    assert abx_json("pause", Held.id) == [{"sandboxId": Held.id, "paused": False}]
+    assert b"already" in abx("pause", Held.id).stdout
+    assert abx_json("resume", Held.id, "--timeout", "5m") == [{"sandboxId": Held.id, "resumed": True}]
+    assert b"was resumed already" in abx("resume", Held.id).stdout
+    before = execute("--", "cat", "/tmp/tick").stdout
+    wait_for("it ticks on", lambda: execute("--", "cat", "/tmp/tick").stdout != before)
+    execute("--", "pkill", "-f", "while :")
+    done = abx("pause", "nosuchsandbox0000000", check=False)
+    assert done.returncode == 1 and b"nosuchsandbox0000000" in done.stderr, done
+
+
+@step("create --on-timeout pause: it is paused, not gone, and traffic resumes it")
+def _():
+    paused = abx("create", "--template", "base", "--timeout", "1s", "--on-timeout", "pause", "--auto-resume")
+    id = paused.stdout.decode().strip()
+    wait_for("paused", lambda: any(row["sandboxID"] == id and row["state"] == "paused"
+                                   for row in e2b("GET", "/v2/sandboxes?state=paused").json))
+    done = subprocess.run([ABX, "exec", id, "--", "echo", "awake"], stdin=subprocess.DEVNULL, capture_output=True,
+                          timeout=60)
+    assert done.stdout == b"awake\n", done
+    abx("kill", id)
 
 
 @step("run: a sandbox for one command, gone afterwards; the exit code passed on")
