@@ -5,12 +5,14 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/buf.h"
 #include "base/error.h"
 #include "base/str.h"
 #include "model/keys.h"
 #include "serve/e2b.h"
 
 #define MAP_MAX 256
+#define MCP_MAX 64
 
 int abx__e2b_unsupported(const char *field, abx_error **reterr)
 {
@@ -120,13 +122,36 @@ static int parse_lifecycle(json_object *body, abx__lifecycle *ret, abx_error **r
 	return ABX_OK;
 }
 
+/* The SDK starts the gateway in the sandbox itself, with this as its configuration. What
+   a server does is note which servers were asked for; their settings may be secret. */
+static int parse_mcp(json_object *body, abx__e2b_create *c, abx_error **reterr)
+{
+	ABX_CLEANUP_BUF abx__buf names = ABX__BUF_INIT;
+	json_object *mcp = NULL;
+	int r = abx__json_get_object(body, "mcp", &mcp, reterr);
+
+	if (r <= 0)
+		return r;
+	if (json_object_object_length(mcp) > MCP_MAX)
+		return abx__error_set(reterr, ABX_EINVAL, "mcp has over %d servers",
+				      MCP_MAX);
+	json_object_object_foreach(mcp, name, settings)
+	{
+		if (!json_object_is_type(settings, json_type_object))
+			return abx__error_set(reterr, ABX_EINVAL,
+					      "mcp[\"%s\"] must be an object", name);
+		if (abx__buf_addf(&names, "%s%.64s", names.len ? "," : "", name) < 0)
+			return abx__error_nomem(reterr);
+	}
+	c->mcp = abx__buf_take(&names);
+	return c->mcp ? ABX_OK : abx__error_nomem(reterr);
+}
+
 static int check_unhonoured(json_object *body, abx_error **reterr)
 {
 	int r = abx__e2b_only_bool(body, "allow_internet_access",
 				   "allow_internet_access: false", true, reterr);
 
-	if (r == ABX_OK)
-		r = abx__e2b_only_empty(body, "mcp", "mcp", reterr);
 	if (r == ABX_OK)
 		r = check_nested(body, "iam", "tokens", reterr);
 	if (r == ABX_OK)
@@ -279,6 +304,8 @@ static int parse_fields(json_object *body, bool v2, abx__e2b_create *c,
 	if (r == ABX_OK)
 		r = check_unhonoured(body, reterr);
 	if (r == ABX_OK)
+		r = parse_mcp(body, c, reterr);
+	if (r == ABX_OK)
 		r = abx__e2b_network_parse(body, c->secure, &c->ingress, reterr);
 	/* The metadata key wins over the address. */
 	if (r == ABX_OK && !c->image && c->address.image) {
@@ -319,5 +346,6 @@ void abx__e2b_create_done(abx__e2b_create *create)
 	abx__map_done(&create->env_vars);
 	abx__free(create->image);
 	abx__free(create->scaling_group);
+	abx__free(create->mcp);
 	memset(create, 0, sizeof(*create));
 }

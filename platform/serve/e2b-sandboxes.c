@@ -208,6 +208,9 @@ static void start_claim(abx__call *call, const abx__e2b_create *c)
 	};
 	int r;
 
+	if (c->mcp && *c->mcp)
+		abx__log_info(call->serve->log, "sandbox with MCP servers",
+			      "env=%s servers=%s", c->address.name, c->mcp);
 	call->subject = abx__strdup(c->address.name);
 	if (!call->subject || (c->snapshot && !shown)) {
 		abx__call_nomem(call);

@@ -23,6 +23,7 @@ typedef struct abx__e2b_create {
 	abx__map env_vars;
 	char *image;                /* NULL: the env's */
 	char *scaling_group;        /* NULL: any */
+	char *mcp;                  /* names of MCP servers, NULL: none were asked for */
 	int64_t startup_timeout_ms; /* 0: the pool's */
 	int64_t idle_timeout_ms;    /* 0: the env's */
 	bool no_wait;

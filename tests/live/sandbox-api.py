@@ -51,6 +51,12 @@ def start(sandbox, line, headers):
 made = []
 
 
+def give_back(sandbox):
+    """The pool is small: a step that is done with its sandbox leaves it to the next."""
+    made.remove(sandbox["sandboxID"])
+    assert e2b("DELETE", "/sandboxes/" + sandbox["sandboxID"]).status == 204
+
+
 @step("pages neither repeat nor skip what stays, while others come and go")
 def _():
     wait_warm("base")
@@ -144,6 +150,33 @@ def _():
     again = e2b("POST", "/v2/sandboxes/%s/connect" % sandbox["sandboxID"], {})
     assert again.json["trafficAccessToken"] == sandbox["trafficAccessToken"]
     assert again.json["envdAccessToken"] == sandbox["envdAccessToken"]
+    give_back(sandbox)
+
+
+@step("a port that speaks TLS in the sandbox (httpsPorts) is reached in the clear; the others as they are")
+def _():
+    sandbox = create(network={"httpsPorts": [8443]})
+    made.append(sandbox["sandboxID"])
+    assert e2b("GET", "/sandboxes/" + sandbox["sandboxID"]).json["network"]["httpsPorts"] == [8443]
+    code = ("import http.server, ssl\n"
+            "class H(http.server.BaseHTTPRequestHandler):\n"
+            "    def do_GET(self):\n"
+            "        body = b'over tls: ' + self.headers['Host'].encode() + b' ' + b'x' * 300000\n"
+            "        self.send_response(200); self.send_header('Content-Length', str(len(body))); self.end_headers()\n"
+            "        self.wfile.write(body)\n"
+            "server = http.server.HTTPServer(('127.0.0.1', 8443), H)\n"
+            "context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)\n"
+            "context.load_cert_chain('/tmp/c.pem', '/tmp/k.pem')\n"
+            "server.socket = context.wrap_socket(server.socket, server_side=True)\n"
+            "server.serve_forever()\n")
+    made_key = ("command -v openssl >/dev/null || exit 9; openssl req -x509 -newkey rsa:2048 -nodes -days 1 -subj /CN=anybody "
+                "-keyout /tmp/k.pem -out /tmp/c.pem 2>/dev/null\ncat > /tmp/tls.py <<'END'\n%s\nEND\n"
+                "nohup python3 /tmp/tls.py >/tmp/tls.log 2>&1 &" % code)
+    start(sandbox, made_key, {"X-Access-Token": sandbox["envdAccessToken"]})
+    host = "8443-%s.example" % sandbox["sandboxID"]
+    answer = wait_for("the TLS server", lambda: (lambda a: a.status == 200 and a)(by_host(host)), 30)
+    assert answer.text.startswith("over tls: %s x" % host) and len(answer.body) > 300000, answer.text[:200]
+    give_back(sandbox)
 
 
 @step("a closed port and a sandbox that is not there: 502, as JSON and as a page, a third part in the host or not")

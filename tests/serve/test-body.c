@@ -45,7 +45,8 @@ Test(serve_body, refuses_by_name)
 		{ "\"autoResume\":{}", "autoResume: enabled is required" },
 		{ "\"allow_internet_access\":false",
 		  "allow_internet_access: false is not supported" },
-		{ "\"mcp\":{\"a\":{}}", "mcp is not supported" },
+		{ "\"mcp\":{\"a\":7}", "mcp[\"a\"] must be an object" },
+		{ "\"mcp\":[]", "mcp" },
 		{ "\"iam\":{\"tokens\":{\"a\":{}}}", "iam.tokens is not supported" },
 		{ "\"volumeMounts\":[{\"name\":\"v\",\"path\":\"/v\"}]",
 		  "volumeMounts is not" },
@@ -142,6 +143,16 @@ Test(serve_body, takes_what_the_sdks_send_by_default)
 	abx__e2b_create_done(&c);
 	c = take("{\"templateID\":\"base\"}", false);
 	cr_assert_not(c.secure);
+	abx__e2b_create_done(&c);
+}
+
+Test(serve_body, of_mcp_the_names_are_noted)
+{
+	abx__e2b_create c = take("{\"templateID\":\"b\",\"mcp\":{\"browser\":{\"key\":"
+				 "\"secret\"},\"exa\":{}}}",
+				 true);
+
+	cr_assert_str_eq(c.mcp, "browser,exa");
 	abx__e2b_create_done(&c);
 }
 

@@ -506,7 +506,7 @@ Test(serve_e2b, metrics_come_with_time_and_in_a_window)
 	a = ask("GET", path, NULL);
 	cr_assert_eq(json_object_array_length(a.json), 1, "both ends belong to it");
 	answer_done(&a);
-	snprintf(path, sizeof(path), "/sandboxes/%s/metrics?start=1&end=2", id);
+	snprintf(path, sizeof(path), "/sandboxes/%s/metrics?start=2&end=2", id);
 	expect("GET", path, NULL, 200, "[]");
 	snprintf(path, sizeof(path), "/sandboxes/metrics?sandbox_ids=%s,nosuch", id);
 	a = ask("GET", path, NULL);

@@ -145,7 +145,7 @@ static const struct row {
 	{ "autoPauseMemory", "false", 400, "autoPauseMemory" },
 	{ "autoResume", "{\"enabled\":true}", 201, "\"autoResume\":true" },
 	{ "allow_internet_access", "false", 400, "allow_internet_access" },
-	{ "mcp", "{\"a\":{}}", 400, "mcp is not supported" },
+	{ "mcp", "{\"a\":{}}", 201, "." }, /* tests/serve/test-body.c */
 	{ "iam", "{\"tokens\":{\"a\":{\"audience\":\"b\",\"tokenType\":\"JWT-SVID\"}}}",
 	  400, "iam.tokens is not supported" },
 	{ "volumeMounts", "[{\"name\":\"v\",\"path\":\"/v\"}]", 400,

@@ -91,7 +91,7 @@ static const struct row {
 	{ "GET", "/sandboxes?metadata=a%3Db%3Dc", NULL, 400,
 	  BAD("Invalid metadata filter: one '=' a pair, as in k=v&k2=v2") },
 	/* metrics */
-	{ "GET", "/sandboxes/%s/metrics?start=5&end=5", NULL, 400,
+	{ "GET", "/sandboxes/%s/metrics?start=6&end=5", NULL, 400,
 	  BAD("start must be earlier than end") },
 	{ "GET", "/sandboxes/%s/metrics?start=x", NULL, 400,
 	  BAD("start is a time in Unix seconds, not \\\"x\\\"") },
