@@ -237,7 +237,7 @@ int abx__http_trailers_add(abx__buf *trailers, const char *name, size_t name_len
 int abx__http_trailers_split(abx__buf *trailers)
 {
 	abx__buf lines = *trailers;
-	const char *at = lines.data, *end = at + lines.len;
+	const char *at = abx__buf_str(&lines), *end = at + lines.len;
 	int r = ABX_OK;
 
 	*trailers = (abx__buf)ABX__BUF_INIT;
@@ -265,9 +265,9 @@ int abx__http_trailers_split(abx__buf *trailers)
 bool abx__http_trailers_at(const abx__buf *trailers, size_t index, const char **ret_name,
 			   const char **ret_value)
 {
-	const char *at = trailers->data, *end = at + trailers->len;
+	const char *at = abx__buf_str(trailers), *end = at + trailers->len;
 
-	while (trailers->len > 0 && at < end) {
+	while (at < end) {
 		const char *value = at + strlen(at) + 1;
 
 		if (index-- == 0) {

@@ -173,7 +173,8 @@ static const char *add_implied(struct h2_stream *s, int *ret)
 {
 	bool has_host = false;
 
-	for (const char *at = s->text.data; at && at < s->text.data + s->text.len;) {
+	for (const char *at = abx__buf_str(&s->text), *end = at + s->text.len;
+	     at < end;) {
 		const char *value = at + strlen(at) + 1;
 
 		if (strcmp(at, "host") == 0) {

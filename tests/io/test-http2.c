@@ -821,11 +821,11 @@ Test(io_http2, streams_broken_on_purpose_cost_the_connection)
 	start(&f, keep);
 	wire_open(&plain, &f.loop, f.port);
 	say_bytes(&plain, preface, sizeof(preface) - 1);
-	/* A window update of nothing is an error of the stream: we reset it ourselves. */
+	/* A window that grows too large is an error of the stream: we reset it ourselves. */
 	for (uint32_t i = 0; i < 1500 && !plain.eof && !plain.reset; i++) {
 		abx__buf_clear(&flood);
 		put_frame(&flood, 1, 5, 2 * i + 1, get_head, sizeof(get_head) - 1);
-		put_frame(&flood, 8, 0, 2 * i + 1, "\0\0\0\0", 4);
+		put_frame(&flood, 8, 0, 2 * i + 1, "\x7f\xff\xff\xff", 4);
 		say_bytes(&plain, flood.data, flood.len);
 	}
 	WIRE_UNTIL(&plain, plain.eof || plain.reset);
