@@ -1,256 +1,27 @@
 /*
- * http-client.c - the client of record: curl does HTTP, this file joins it to libuv and
- * translates its answers.
+ * http-client.c - the client of record: curl does HTTP, this file starts its calls and
+ * translates their answers.
  *
  * curl must not be called back into from its own callbacks, so cancel and resume only
  * mark the call and put it on the `marked` list; an idle handle serves that list from the
- * loop.
+ * loop (http-client-loop.c).
  */
 #include "io/http-client.h"
 
-#include <curl/curl.h>
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/str.h"
+#include "io/http-client-priv.h"
 
 #define MAX_HEAD_BYTES (256u << 10)
 #define DEFAULT_CONNECT_MS 10000
 #define DEFAULT_MAX_IDLE 256
-#define MAX_SPARE_EASY 64
+#define KEEPALIVE_S 30L
 #define BULK_BUFFER (512L << 10)
 #define SMALL_BUFFER (16L << 10)
-
-struct abx__http_client {
-	uv_loop_t *loop;
-	CURLM *multi;
-	uv_timer_t timer;
-	uv_idle_t idle;
-	int open_handles; /* of timer and idle */
-	bool closing;     /* takes no new calls */
-	bool freed;
-	uint32_t connect_timeout_ms;
-	char *user_agent;
-	char *ca_file;
-	CURL *spare[MAX_SPARE_EASY];
-	size_t spare_count;
-	abx__http_call *calls;
-	abx__http_call *marked;
-	size_t count;
-};
-
-struct abx__http_call {
-	abx__http_client *client;
-	abx__http_call *prev, *next; /* of client->calls */
-	abx__http_call *next_marked;
-	bool is_marked;
-	CURL *easy;
-	struct curl_slist *headers;
-	char *peer;
-	abx_source_fn read;
-	int (*on_head)(void *userdata, int status);
-	abx_sink_fn on_data;
-	void (*on_done)(void *userdata, int r, const abx_error *err);
-	void *userdata;
-	size_t head_bytes;
-	int status;
-	int end_code; /* negative: why we end it ourselves */
-	bool head_given;
-	bool rx_paused; /* the sink said so; curl may not know yet */
-	bool rx_held;   /* curl holds bytes back */
-	bool tx_paused;
-	bool resume_wanted;
-	char errbuf[CURL_ERROR_SIZE];
-};
-
-/* One socket of curl's. */
-struct watch {
-	uv_poll_t poll;
-	abx__http_client *client;
-	curl_socket_t fd;
-};
-
-static void finish(abx__http_call *call, CURLcode code);
-static void mark(abx__http_call *call);
-
-/* ---- the loop ---- */
-
-static void reap(abx__http_client *client)
-{
-	CURLMsg *msg;
-	int left;
-
-	while ((msg = curl_multi_info_read(client->multi, &left))) {
-		abx__http_call *call = NULL;
-
-		if (msg->msg != CURLMSG_DONE)
-			continue;
-		curl_easy_getinfo(msg->easy_handle, CURLINFO_PRIVATE, (char **)&call);
-		finish(call, msg->data.result);
-		if (client->freed)
-			return;
-	}
-}
-
-static void on_timer(uv_timer_t *timer)
-{
-	abx__http_client *client = timer->data;
-	int running;
-
-	curl_multi_socket_action(client->multi, CURL_SOCKET_TIMEOUT, 0, &running);
-	reap(client);
-}
-
-static int set_timer(CURLM *multi, long timeout_ms, void *userdata)
-{
-	abx__http_client *client = userdata;
-
-	(void)multi;
-	if (timeout_ms < 0)
-		uv_timer_stop(&client->timer);
-	else
-		uv_timer_start(&client->timer, on_timer, (uint64_t)timeout_ms, 0);
-	return 0;
-}
-
-static void on_socket(uv_poll_t *poll, int status, int events)
-{
-	struct watch *watch = poll->data;
-	abx__http_client *client = watch->client;
-	int flags = 0;
-	int running;
-
-	if (status < 0)
-		flags = CURL_CSELECT_ERR;
-	if (events & UV_READABLE)
-		flags |= CURL_CSELECT_IN;
-	if (events & UV_WRITABLE)
-		flags |= CURL_CSELECT_OUT;
-	curl_multi_socket_action(client->multi, watch->fd, flags, &running);
-	reap(client);
-}
-
-static void free_watch(uv_handle_t *handle)
-{
-	abx__free(handle->data);
-}
-
-static struct watch *new_watch(abx__http_client *client, curl_socket_t fd)
-{
-	struct watch *watch = abx__calloc(1, sizeof(*watch));
-
-	if (!watch)
-		return NULL;
-	if (uv_poll_init_socket(client->loop, &watch->poll, fd) < 0) {
-		abx__free(watch);
-		return NULL;
-	}
-	watch->poll.data = watch;
-	watch->client = client;
-	watch->fd = fd;
-	curl_multi_assign(client->multi, fd, watch);
-	return watch;
-}
-
-/* A negative answer of set_socket() would end every call of the client, so only the one
- * that suffers ends. */
-static void fail_unwatched(CURL *easy)
-{
-	abx__http_call *call = NULL;
-
-	curl_easy_getinfo(easy, CURLINFO_PRIVATE, (char **)&call);
-	if (call)
-		abx__http_call_cancel(call, ABX_ENOMEM);
-}
-
-static int set_socket(CURL *easy, curl_socket_t fd, int what, void *userdata,
-		      void *socketp)
-{
-	abx__http_client *client = userdata;
-	struct watch *watch = socketp;
-	int events = 0;
-
-	if (what == CURL_POLL_REMOVE) {
-		if (!watch)
-			return 0;
-		curl_multi_assign(client->multi, fd, NULL);
-		uv_poll_stop(&watch->poll);
-		uv_close((uv_handle_t *)&watch->poll, free_watch);
-		return 0;
-	}
-	if (!watch)
-		watch = new_watch(client, fd);
-	if (what & CURL_POLL_IN)
-		events |= UV_READABLE;
-	if (what & CURL_POLL_OUT)
-		events |= UV_WRITABLE;
-	if (!watch || uv_poll_start(&watch->poll, events, on_socket) < 0)
-		fail_unwatched(easy);
-	return 0;
-}
-
-static void unmark(abx__http_call *call)
-{
-	abx__http_call **at = &call->client->marked;
-
-	if (!call->is_marked)
-		return;
-	while (*at != call)
-		at = &(*at)->next_marked;
-	*at = call->next_marked;
-	call->is_marked = false;
-}
-
-static void apply_resume(abx__http_call *call)
-{
-	call->resume_wanted = false;
-	call->rx_paused = false;
-	call->rx_held = false;
-	call->tx_paused = false;
-	curl_easy_pause(call->easy, CURLPAUSE_CONT);
-}
-
-/* The sink said so; curl is told from the loop, so that its own clocks stop too. */
-static void apply_pause(abx__http_call *call)
-{
-	call->rx_held = true;
-	curl_easy_pause(call->easy,
-			CURLPAUSE_RECV | (call->tx_paused ? CURLPAUSE_SEND : 0));
-}
-
-static void on_idle(uv_idle_t *idle)
-{
-	abx__http_client *client = idle->data;
-	int running;
-
-	uv_idle_stop(idle);
-	while (client->marked) {
-		abx__http_call *call = client->marked;
-
-		unmark(call);
-		if (call->end_code < 0)
-			finish(call, CURLE_ABORTED_BY_CALLBACK);
-		else if (call->resume_wanted)
-			apply_resume(call);
-		else if (call->rx_paused && !call->rx_held)
-			apply_pause(call);
-		if (client->freed)
-			return;
-	}
-	curl_multi_socket_action(client->multi, CURL_SOCKET_TIMEOUT, 0, &running);
-	reap(client);
-}
-
-static void mark(abx__http_call *call)
-{
-	if (call->is_marked)
-		return;
-	call->is_marked = true;
-	call->next_marked = call->client->marked;
-	call->client->marked = call;
-	uv_idle_start(&call->client->idle, on_idle);
-}
 
 /* ---- curl's callbacks ---- */
 
@@ -275,7 +46,7 @@ static size_t write_cb(char *data, size_t size, size_t count, void *userdata)
 	/* Resumed from inside the sink: the mark is there already and undoes this. */
 	if (r == ABX_PAUSE && !call->resume_wanted) {
 		call->rx_paused = true;
-		mark(call);
+		abx__http_call_mark(call);
 	}
 	return len;
 }
@@ -346,8 +117,9 @@ static int translate(abx__http_call *call, CURLcode code, abx_error **reterr)
 	if (call->end_code < 0)
 		return abx__error_set(
 			reterr, call->end_code, "%s: %s", call->peer,
-			call->end_code == ABX_ECANCELED
-				? "cancelled"
+			call->end_code == ABX_ECANCELED ? "cancelled"
+			: call->end_code == ABX_ETIMEDOUT
+				? "no answer in time"
 				: (call->head_bytes > MAX_HEAD_BYTES
 					   ? "the answer's head is over 256 KiB"
 					   : "ended by its reader"));
@@ -420,17 +192,18 @@ static void free_call(abx__http_call *call)
 	abx__free(call);
 }
 
-static void finish(abx__http_call *call, CURLcode code)
+void abx__http_call_finish(abx__http_call *call, CURLcode code)
 {
 	abx__http_client *client = call->client;
 	abx_error *err = NULL;
 	int r;
 
-	unmark(call);
+	abx__http_call_unmark(call);
 	r = translate(call, code, &err);
 	/* The answer's headers stay readable for on_done: curl keeps them until the easy
 	 * handle is reset. */
 	curl_multi_remove_handle(client->multi, call->easy);
+	abx__http_call_unwatch(call);
 	if (call->prev)
 		call->prev->next = call->next;
 	else
@@ -438,6 +211,7 @@ static void finish(abx__http_call *call, CURLcode code)
 	if (call->next)
 		call->next->prev = call->prev;
 	client->count--;
+	abx__http_client_guard(client);
 	call->on_done(call->userdata, r, err);
 	abx_error_free(err);
 	free_call(call);
@@ -535,6 +309,10 @@ static CURLcode set_easy(abx__http_call *call, const abx__http_call_options *opt
 	SET(CURLOPT_NOSIGNAL, 1L);
 	SET(CURLOPT_ERRORBUFFER, call->errbuf);
 	SET(CURLOPT_TCP_NODELAY, 1L);
+	/* A host that has vanished sends nothing, not even an end. */
+	SET(CURLOPT_TCP_KEEPALIVE, 1L);
+	SET(CURLOPT_TCP_KEEPIDLE, KEEPALIVE_S);
+	SET(CURLOPT_TCP_KEEPINTVL, KEEPALIVE_S);
 	SET(CURLOPT_BUFFERSIZE, opts->is_bulk ? BULK_BUFFER : SMALL_BUFFER);
 	SET(CURLOPT_HTTPHEADER, call->headers);
 	SET(CURLOPT_WRITEFUNCTION, write_cb);
@@ -560,6 +338,8 @@ static abx__http_call *new_call(abx__http_client *client,
 	call->on_data = opts->on_data;
 	call->on_done = opts->on_done;
 	call->userdata = opts->userdata;
+	if (opts->timeout_ms)
+		call->deadline = abx__mono_ms() + opts->timeout_ms;
 	call->peer = abx__strdup(opts->peer ? opts->peer : opts->url);
 	call->easy = take_easy(client);
 	if (!call->peer || !call->easy || add_headers(call, opts->headers) < 0) {
@@ -595,6 +375,7 @@ int abx__http_call_start(abx__http_client *client, const abx__http_call_options 
 		call->next->prev = call;
 	client->calls = call;
 	client->count++;
+	abx__http_client_guard(client);
 	if (ret)
 		*ret = call;
 	return ABX_OK;
@@ -605,7 +386,7 @@ void abx__http_call_cancel(abx__http_call *call, int code)
 	if (!call || call->end_code < 0)
 		return;
 	call->end_code = code;
-	mark(call);
+	abx__http_call_mark(call);
 }
 
 void abx__http_call_resume(abx__http_call *call)
@@ -613,7 +394,7 @@ void abx__http_call_resume(abx__http_call *call)
 	if (!call || call->end_code < 0)
 		return;
 	call->resume_wanted = true;
-	mark(call);
+	abx__http_call_mark(call);
 }
 
 int abx__http_call_status(const abx__http_call *call)
@@ -648,20 +429,6 @@ static void free_client(abx__http_client *client)
 	curl_global_cleanup();
 }
 
-static int init_multi(abx__http_client *client, unsigned max_idle)
-{
-	client->multi = curl_multi_init();
-	if (!client->multi)
-		return ABX_ENOMEM;
-	curl_multi_setopt(client->multi, CURLMOPT_SOCKETFUNCTION, set_socket);
-	curl_multi_setopt(client->multi, CURLMOPT_SOCKETDATA, client);
-	curl_multi_setopt(client->multi, CURLMOPT_TIMERFUNCTION, set_timer);
-	curl_multi_setopt(client->multi, CURLMOPT_TIMERDATA, client);
-	curl_multi_setopt(client->multi, CURLMOPT_MAXCONNECTS, (long)max_idle);
-	curl_multi_setopt(client->multi, CURLMOPT_PIPELINING, (long)CURLPIPE_NOTHING);
-	return ABX_OK;
-}
-
 int abx__http_client_new(const abx__http_client_options *opts, abx__http_client **ret,
 			 abx_error **reterr)
 {
@@ -677,19 +444,16 @@ int abx__http_client_new(const abx__http_client_options *opts, abx__http_client 
 	client->loop = opts->loop;
 	client->connect_timeout_ms =
 		opts->connect_timeout_ms ? opts->connect_timeout_ms : DEFAULT_CONNECT_MS;
+	client->guard_ms = opts->guard_ms;
 	client->user_agent = abx__strdup(opts->user_agent);
 	client->ca_file = abx__strdup(opts->ca_file);
 	if ((opts->user_agent && !client->user_agent) ||
 	    (opts->ca_file && !client->ca_file) ||
-	    init_multi(client, opts->max_idle ? opts->max_idle : DEFAULT_MAX_IDLE) < 0) {
+	    abx__http_client_join(client, opts->max_idle ? opts->max_idle
+							 : DEFAULT_MAX_IDLE) < 0) {
 		free_client(client);
 		return abx__error_nomem(reterr);
 	}
-	uv_timer_init(client->loop, &client->timer);
-	uv_idle_init(client->loop, &client->idle);
-	client->timer.data = client;
-	client->idle.data = client;
-	client->open_handles = 2;
 	*ret = client;
 	return ABX_OK;
 }
@@ -709,12 +473,10 @@ void abx__http_client_free(abx__http_client *client)
 	client->closing = true;
 	while (client->calls) {
 		client->calls->end_code = ABX_ECANCELED;
-		finish(client->calls, CURLE_ABORTED_BY_CALLBACK);
+		abx__http_call_finish(client->calls, CURLE_ABORTED_BY_CALLBACK);
 	}
 	client->freed = true;
 	while (client->spare_count)
 		curl_easy_cleanup(client->spare[--client->spare_count]);
-	curl_multi_cleanup(client->multi);
-	uv_close((uv_handle_t *)&client->timer, on_handle_closed);
-	uv_close((uv_handle_t *)&client->idle, on_handle_closed);
+	abx__http_client_leave(client, on_handle_closed);
 }

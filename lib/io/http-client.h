@@ -34,6 +34,7 @@ typedef struct abx__http_client_options {
 	unsigned max_idle;           /* connections kept for later; 0: 256 */
 	const char *user_agent;      /* NULL: none is sent */
 	const char *ca_file; /* PEM, trusted for https; NULL: what the system trusts */
+	uint32_t guard_ms;   /* between looks at calls that may be stuck; 0: 2 s */
 } abx__http_client_options;
 
 int abx__http_client_new(const abx__http_client_options *opts, abx__http_client **ret,
