@@ -82,7 +82,17 @@ static void tell(abx__watcher *watcher, Filesystem__EventType type, const char *
 
 /* ---- new directories ---- */
 
-static void follow_dir(abx__watcher *watcher, const char *rel)
+static bool has_content(const abx__watcher *watcher, const char *rel)
+{
+	ABX_CLEANUP(abx__freep) char *path = abx__strf("%s/%s", watcher->root, rel);
+	struct stat st;
+
+	return path && lstat(path, &st) == 0 && S_ISREG(st.st_mode) && st.st_size > 0;
+}
+
+/* A file that lies in a directory made a moment ago was created and, when it is not
+ * empty, written before anybody watched. What was moved in with its directory was not. */
+static void follow_dir(abx__watcher *watcher, const char *rel, bool is_made)
 {
 	ABX_CLEANUP(abx__watch_scan_done)
 	abx__watch_scan scan = {
@@ -96,9 +106,14 @@ static void follow_dir(abx__watcher *watcher, const char *rel)
 
 	if (r >= 0 || scan.count > 0)
 		r = abx__watch_adopt(watcher, &scan, true) < 0 ? -ENOMEM : r;
-	for (size_t i = 1; i < scan.count; i++) /* the first has been told */
+	for (size_t i = 1; i < scan.count; i++) { /* the first has been told */
 		tell(watcher, FILESYSTEM__EVENT_TYPE__EVENT_TYPE_CREATE,
 		     scan.items[i].rel);
+		if (is_made && !scan.items[i].is_dir &&
+		    has_content(watcher, scan.items[i].rel))
+			tell(watcher, FILESYSTEM__EVENT_TYPE__EVENT_TYPE_WRITE,
+			     scan.items[i].rel);
+	}
 	if (r < 0 && !abx__watch_scan_is_vanished(-r))
 		abx__watcher_fail_scan(watcher, rel, -r);
 }
@@ -147,7 +162,7 @@ static void handle_link(abx__watch_link *link, uint32_t mask, const char *name)
 	if (mask & (IN_MOVED_FROM | IN_DELETE))
 		abx__watch_drop_tree(watcher, rel);
 	if (mask & (IN_CREATE | IN_MOVED_TO))
-		follow_dir(watcher, rel);
+		follow_dir(watcher, rel, mask & IN_CREATE);
 }
 
 static void handle_overflow(abx__watches *table)

@@ -286,6 +286,23 @@ Test(envd_watch, new_folders_are_watched_without_a_gap)
 	envd_stream_close(&stream);
 }
 
+/* All of it before the daemon looks: the write is told as well, once. */
+Test(envd_watch, what_a_new_folder_holds_already_was_written)
+{
+	ABX_CLEANUP(abx__freep) char *id = NULL;
+
+	run("mkdir @/w @/old; echo x >@/old/f");
+	id = create("@/w", ",\"recursive\":true");
+	cr_assert(kill(child.pid, SIGSTOP) == 0);
+	run("mkdir -p @/w/n/m; echo x >@/w/n/m/f; mkdir @/w/e; : >@/w/e/f; mv @/old "
+	    "@/w/o");
+	cr_assert(kill(child.pid, SIGCONT) == 0);
+	expect_events(id, "CREATE n;CREATE n/m;CREATE n/m/f;WRITE n/m/f;CREATE e;"
+			  "CREATE e/f;CREATE o;CREATE o/f;");
+	run("echo y >>@/w/n/m/f");
+	expect_events(id, "WRITE n/m/f;");
+}
+
 Test(envd_watch, several_watchers_see_one_directory_each_its_way)
 {
 	ABX_CLEANUP(abx__freep) char *outer = NULL;
