@@ -34,7 +34,7 @@ struct Process__ProcessEvent__EndEvent;
 #define ABX__PROCESS_RETAIN_MS 30000
 #define ABX__PROCESS_RETAIN_MAX 4096
 
-#define ABX__PROCESS_KILL_WAIT_MS 1000
+#define ABX__PROCESS_KILL_WAIT_MS 5000
 
 /* Somebody who waits for a killed process to be gone. */
 typedef struct abx__exit_wait {
@@ -106,7 +106,7 @@ abx__processes_find_ended(abx__processes *table,
 /* Kills the tree with SIGKILL when the time is over; the one who started it gets what was
  * written until then and `deadline_exceeded`. */
 void abx__process_set_deadline(abx__process *process, uint64_t timeout_ms);
-/* After a SIGKILL: `done` runs once, later, when the process is reaped, or after 1 s when
+/* After a SIGKILL: `done` runs once, later, when the process is reaped, or after 5 s when
  * it cannot be. ABX_ENOMEM. */
 int abx__process_wait_exit(abx__process *process, void (*done)(void *userdata),
 			   void *userdata);
