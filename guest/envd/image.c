@@ -20,20 +20,12 @@
 #include "base/cleanup.h"
 #include "base/error.h"
 #include "base/str.h"
+#include "envd/accounts.h"
 
 #define FILE_MAX ((size_t)1 << 20)
 #define ID_FIRST 1000
-#define ID_COUNT 65536
 #define TREE_DEPTH_MAX 64
 #define TREE_ENTRIES_MAX 1000000
-
-/* passwd(5), group(5) or shadow(5), as far as it matters. */
-struct table {
-	bool has_user;
-	uint32_t user_id;
-	const char *newline; /* "\n" when the last line lacks one */
-	uint8_t used[ID_COUNT / 8];
-};
 
 static int read_file(int root, const char *path, abx__buf *text)
 {
@@ -53,61 +45,13 @@ static int read_file(int root, const char *path, abx__buf *text)
 	return n < 0 ? ABX_EIO : ABX_OK;
 }
 
-static void take_line(struct table *t, const char *line, size_t len)
-{
-	const char *end = line + len, *id = line;
-	size_t name_len = len;
-	uint64_t n;
-	char digits[8];
-
-	for (int i = 0; i < 2 && id; i++) {
-		id = memchr(id, ':', (size_t)(end - id));
-		if (i == 0 && id)
-			name_len = (size_t)(id - line);
-		id = id ? id + 1 : NULL;
-	}
-	t->has_user |= name_len == 4 && memcmp(line, "user", 4) == 0;
-	if (!id)
-		return;
-	len = strcspn(id, ":\n");
-	if (len == 0 || len >= sizeof(digits))
-		return;
-	memcpy(digits, id, len);
-	digits[len] = '\0';
-	if (abx__parse_u64(digits, 0, ID_COUNT - 1, &n) < 0)
-		return;
-	t->used[n / 8] |= (uint8_t)(1u << n % 8);
-	if (name_len == 4 && memcmp(line, "user", 4) == 0)
-		t->user_id = (uint32_t)n;
-}
-
 /* A file that cannot be read counts as empty. */
-static void scan(int root, const char *path, struct table *t)
+static void scan(int root, const char *path, abx__accounts *ret)
 {
 	ABX_CLEANUP_BUF abx__buf text = ABX__BUF_INIT_CAP(FILE_MAX);
-	const char *p, *end;
 
-	memset(t, 0, sizeof(*t));
-	t->newline = "";
-	if (read_file(root, path, &text) < 0 || text.len == 0)
-		return;
-	text.data[text.len] = '\0';
-	p = text.data;
-	end = p + text.len;
-	while (p < end) {
-		size_t len = strcspn(p, "\n");
-
-		take_line(t, p, len);
-		p += len + 1;
-	}
-	t->newline = end[-1] == '\n' ? "" : "\n";
-}
-
-static uint32_t pick(const struct table *t, uint32_t from)
-{
-	while (from < ID_COUNT - 1 && (t->used[from / 8] & 1u << from % 8))
-		from++;
-	return from;
+	abx__accounts_read(ret, abx__buf_str(&text),
+			   read_file(root, path, &text) == ABX_OK ? text.len : 0);
 }
 
 static int write_text(int root, const char *path, int flags, mode_t mode,
@@ -256,7 +200,7 @@ static void make_home(int root, uint32_t uid, uint32_t gid)
 
 /* ---- the account ---- */
 
-static void add_shadow(int root, struct table *t)
+static void add_shadow(int root, abx__accounts *t)
 {
 	if (faccessat(root, "etc/shadow", W_OK, 0) < 0)
 		return;
@@ -266,16 +210,16 @@ static void add_shadow(int root, struct table *t)
 			 abx__strf("%suser:*:19700:0:99999:7:::\n", t->newline));
 }
 
-static int add_group(int root, uint32_t from, struct table *t, uint32_t *ret_gid)
+static int add_group(int root, uint32_t from, abx__accounts *t, uint32_t *ret_gid)
 {
 	scan(root, "etc/group", t);
-	*ret_gid = t->has_user ? t->user_id : pick(t, from);
+	*ret_gid = t->has_user ? t->user_id : abx__accounts_free_id(t, from);
 	return t->has_user ? ABX_OK
 			   : add_line(root, "etc/group",
 				      abx__strf("%suser:x:%u:\n", t->newline, *ret_gid));
 }
 
-static void make_account(int root, struct table *t)
+static void make_account(int root, abx__accounts *t)
 {
 	const char *shell, *newline;
 	uint32_t uid, gid;
@@ -290,7 +234,7 @@ static void make_account(int root, struct table *t)
 	scan(root, "etc/passwd", t);
 	if (t->has_user)
 		return;
-	uid = pick(t, ID_FIRST);
+	uid = abx__accounts_free_id(t, ID_FIRST);
 	newline = t->newline;
 	shell = faccessat(root, "bin/bash", X_OK, 0) == 0 ? "/bin/bash" : "/bin/sh";
 	if (add_group(root, uid, t, &gid) < 0 ||
@@ -328,7 +272,7 @@ void abx__image_prepare(const char *root_path)
 {
 	ABX_CLEANUP(abx__closep)
 	int root = open(root_path, O_PATH | O_DIRECTORY | O_CLOEXEC);
-	struct table *t = abx__malloc(sizeof(*t));
+	abx__accounts *t = abx__malloc(sizeof(*t));
 	mode_t mask = umask(022);
 
 	if (root >= 0 && t && (mkdirat(root, "etc", 0755) == 0 || errno == EEXIST)) {
