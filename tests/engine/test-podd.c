@@ -355,6 +355,27 @@ PODD_TEST(a_restart_begins_with_nothing_of_before)
 	cr_assert_null(strstr(text, "left"), "%s", text);
 }
 
+/* Programs tell by it whether the machine went on or began again. */
+PODD_TEST(each_start_is_a_boot_of_its_own)
+{
+	static const char script[] =
+		"cat /proc/sys/kernel/random/boot_id; "
+		"echo x >/proc/sys/kernel/random/boot_id || echo kept";
+	char first[64] = "", host[64] = "";
+	int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY);
+
+	cr_assert_eq(read(fd, host, 37), 37);
+	close(fd);
+	snprintf(first, sizeof(first), "%.37s",
+		 podd_peer_run(&p, "a", "runtime:", script, ""));
+	const char *out = podd_peer_run(&p, "b", "runtime:", script, "");
+	cr_assert(strlen(first) == 37 && first[36] == '\n' && strlen(out) > 37, "%s%s",
+		  first, out);
+	cr_assert_neq(memcmp(first, out, 37), 0, "%s", out);
+	cr_assert_neq(memcmp(first, host, 37), 0, "%s", first);
+	cr_assert(strstr(out, "kept"), "%s", out);
+}
+
 /* ---- limits ---- */
 
 PODD_TEST(the_memory_limit_holds_and_says_so)

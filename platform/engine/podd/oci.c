@@ -484,6 +484,8 @@ static void add_mounts(const struct start_plan *plan, json_object *config)
 	bool privileged = plan->spec->privileged, runtime = true;
 
 	add_mount(mounts, "/proc", "proc", "proc", OPTIONS("nosuid", "noexec", "nodev"));
+	add_mount(mounts, "/proc/sys/kernel/random/boot_id", "bind", "/run/boot_id",
+		  OPTIONS("bind", "ro", "nosuid", "noexec", "nodev"));
 	add_mount(mounts, "/dev", "tmpfs", "tmpfs",
 		  OPTIONS("nosuid", "strictatime", "mode=755", "size=65536k"));
 	add_mount(mounts, "/dev/pts", "devpts", "devpts",

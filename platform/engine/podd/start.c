@@ -9,6 +9,7 @@
  *   /run/v0..        volumes
  *   /run/rt          the runtime
  *   /run/ns/{user,net}
+ *   /run/boot_id     what the container sees as the kernel's
  * When the container ends the kernel drops all of it; the host's mount table never hears
  * of it. Short names keep the overlay's options within mount(2)'s one page for hundreds
  * of layers. What crun has to say goes to memory that podd holds, not to the disk.
@@ -339,6 +340,17 @@ static int write_config(const struct start_plan *plan, abx_error **reterr)
 	return r;
 }
 
+/* A boot of its own for each start of a container, as a machine has and systemd-nspawn
+ * gives: programs tell by it whether they went on or began again. */
+static int write_boot_id(abx_error **reterr)
+{
+	char *id = abx__fs_read(AT_FDCWD, "/proc/sys/kernel/random/uuid", 64, NULL);
+	int r = id ? abx__fs_write(AT_FDCWD, "boot_id", id, strlen(id), 0444) : -1;
+
+	abx__free(id);
+	return r < 0 ? abx__error_errno(reterr, ABX_EIO, errno, "boot_id") : ABX_OK;
+}
+
 static int wait_gate(int gate)
 {
 	char byte;
@@ -386,6 +398,8 @@ static int build(const struct start_plan *plan, int *ret_state, abx_error **rete
 		r = attach_rest(plan, *ret_state, reterr);
 	if (r == ABX_OK)
 		r = bind_namespaces(plan, reterr);
+	if (r == ABX_OK)
+		r = write_boot_id(reterr);
 	if (r == ABX_OK)
 		r = write_config(plan, reterr);
 	return r;
