@@ -26,6 +26,11 @@ typedef struct abx_file_options {
 	size_t max_bytes; /* most a whole read gives; 0: 256 MiB; then ABX_ETOOBIG */
 	uint32_t request_timeout_ms; /* 0: the client's; for contents: without progress */
 	int64_t content_length; /* of a streamed write, in bytes; 0 or less: not known */
+	const char *const *metadata; /* of a write: "KEY=VALUE", NULL at the end; kept
+					with the file, whose former metadata goes */
+	int64_t offset_bytes;        /* of a read: begins so far into the file */
+	int64_t length_bytes;        /* of a read: at most so many; 0: to its end */
+	int gzip;                    /* not 0: contents travel packed */
 } abx_file_options;
 #define ABX_FILE_OPTIONS_INIT ABX_OPTIONS_INIT(abx_file_options)
 /** Does what ABX_FILE_OPTIONS_INIT does. Since: 0.1.0 */
@@ -37,8 +42,8 @@ typedef void (*abx_file_data_fn)(void *userdata, int r, char *data, size_t len,
 				 const abx_error *err);
 
 /**
- * Reads a whole file. A NUL follows the bytes that `*ret_len` counts; `ret_len` may be
- * NULL.
+ * Reads a whole file, or the part `opts` names; behind the file's end there are 0 bytes.
+ * A NUL follows the bytes that `*ret_len` counts; `ret_len` may be NULL.
  *
  * Errors: ABX_ENOTFOUND (no such file), ABX_EINVAL (a directory), ABX_ETOOBIG (over
  * max_bytes). Owner: the caller, abx_free(). Since: 0.1.0
@@ -54,9 +59,10 @@ ABX_API int abx_file_read_async(abx_sandbox *sandbox, const char *path,
 
 /**
  * Writes a whole file, and the directories above it; what was there is replaced.
+ * Metadata is at most 64 keys and 4096 bytes of ASCII; keys become lower case.
  *
- * Errors: ABX_EINVAL (a directory), ABX_EEXHAUSTED (no space left in the sandbox). Since:
- * 0.1.0
+ * Errors: ABX_EINVAL (a directory, metadata that cannot be kept), ABX_EEXHAUSTED (no
+ * space left in the sandbox). Since: 0.1.0
  */
 ABX_API int abx_file_write(abx_sandbox *sandbox, const char *path, const char *data,
 			   size_t len, const abx_file_options *opts, abx_error **reterr);
@@ -101,6 +107,56 @@ ABX_API int abx_file_write_stream_async(abx_sandbox *sandbox, const char *path,
 					abx_free_fn free_userdata, abx_op **ret_op,
 					abx_error **reterr);
 
+/**
+ * Makes one file of several, in their order, and removes those; directories above it are
+ * made, a file that is there is replaced. `sources` ends with NULL.
+ *
+ * Errors: ABX_ENOTFOUND (no such file), ABX_EINVAL (no sources, one that is no file or is
+ * the destination), ABX_EEXHAUSTED (no space left in the sandbox). Since: 0.1.0
+ */
+ABX_API int abx_file_compose(abx_sandbox *sandbox, const char *const *sources,
+			     const char *destination, const abx_file_options *opts,
+			     abx_error **reterr);
+/** abx_file_compose() as an operation (op.h). */
+ABX_API int abx_file_compose_async(abx_sandbox *sandbox, const char *const *sources,
+				   const char *destination, const abx_file_options *opts,
+				   abx_done_fn done, void *userdata,
+				   abx_free_fn free_userdata, abx_op **ret_op,
+				   abx_error **reterr);
+
+/** How to make a file's URL. Strings are borrowed for the call. */
+typedef struct abx_file_url_options {
+	size_t size;      /* set by ABX_FILE_URL_OPTIONS_INIT */
+	const char *user; /* whose home, and who owns what is made; NULL: the default */
+	uint32_t expires_in_ms; /* good for so long, rounded up to a second; 0: as long as
+				   the sandbox's token */
+} abx_file_url_options;
+#define ABX_FILE_URL_OPTIONS_INIT ABX_OPTIONS_INIT(abx_file_url_options)
+/** Does what ABX_FILE_URL_OPTIONS_INIT does. Since: 0.1.0 */
+ABX_API void abx_file_url_options_init(abx_file_url_options *opts);
+
+/**
+ * An address others GET a file from without a key or a token, signed for this one path.
+ * Sends nothing; the file need not exist.
+ *
+ * Errors: ABX_EINVAL (it is to expire, but no token of the sandbox is known; or the
+ * path), ABX_EUNSUPPORTED (the platform is known by a Unix socket only; the hint says
+ * what to set). Owner: the caller, abx_free(). Since: 0.1.0
+ *
+ *     o.expires_in_ms = 600000;
+ *     r = abx_file_get_download_url(sandbox, "/home/user/plot.png", &o, &url, &err);
+ */
+ABX_API int abx_file_get_download_url(abx_sandbox *sandbox, const char *path,
+				      const abx_file_url_options *opts, char **ret,
+				      abx_error **reterr);
+/**
+ * An address others POST a file to: as multipart/form-data with a part named "file", or
+ * as application/octet-stream. Otherwise as abx_file_get_download_url(). Since: 0.1.0
+ */
+ABX_API int abx_file_get_upload_url(abx_sandbox *sandbox, const char *path,
+				    const abx_file_url_options *opts, char **ret,
+				    abx_error **reterr);
+
 enum abx_file_type {
 	ABX_FILE_UNKNOWN = 0, /* a dangling link, a device, a socket */
 	ABX_FILE_REGULAR = 1,
@@ -120,7 +176,8 @@ typedef struct abx_file_info {
 	const char *owner;
 	const char *group;
 	int64_t modified_at_ms;
-	const char *symlink_target; /* or NULL when it is no link */
+	const char *symlink_target;  /* or NULL when it is no link */
+	const char *const *metadata; /* "KEY=VALUE", NULL at the end; never NULL itself */
 } abx_file_info;
 /** Frees an info. NULL is fine. Since: 0.1.0 */
 ABX_API void abx_file_info_free(abx_file_info *info);

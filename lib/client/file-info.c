@@ -84,6 +84,7 @@ static int64_t size_of(json_object *obj)
 static int parse_entry(abx__strings *strings, json_object *obj, abx_file_info *info)
 {
 	const char *modified = NULL;
+	json_object *metadata = NULL;
 	int64_t mode = 0;
 	int64_t us = 0;
 	int r;
@@ -111,6 +112,9 @@ static int parse_entry(abx__strings *strings, json_object *obj, abx_file_info *i
 	if (r >= 0)
 		r = abx__strings_member(strings, obj, "symlinkTarget", NULL,
 					&info->symlink_target);
+	abx__json_get_object(obj, "metadata", &metadata, NULL);
+	if (r >= 0)
+		r = abx__strings_pairs(strings, metadata, &info->metadata);
 	return r;
 }
 

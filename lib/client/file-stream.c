@@ -5,6 +5,7 @@
  * Contents have no deadline for the whole; they end when nothing moved for the request
  * timeout.
  */
+#include <inttypes.h>
 #include <string.h>
 
 #include "base/alloc.h"
@@ -12,6 +13,8 @@
 #include "base/str.h"
 #include "client/answer.h"
 #include "client/client.h"
+#include "client/file-gzip.h"
+#include "client/file-info.h"
 #include "client/options.h"
 #include "client/request.h"
 #include "client/sandbox.h"
@@ -28,8 +31,12 @@ struct transfer {
 	void *userdata;
 	int64_t left; /* of a source with a known length; -1: not known */
 	bool may_pause;
+	bool is_part; /* of a file: behind its end there is nothing */
 	bool is_too_long, is_too_short;
 	size_t max_bytes;
+	const char *data; /* of a write: not yet packed */
+	size_t data_len;
+	abx__gzip *gzip;
 	abx__buf refusal; /* the body of an answer that is no success */
 };
 
@@ -37,8 +44,14 @@ static void free_transfer(void *state)
 {
 	struct transfer *transfer = state;
 
+	abx__gzip_free(transfer->gzip);
 	abx__buf_done(&transfer->refusal);
 	abx__free(transfer);
+}
+
+static bool is_success(const struct transfer *transfer, int status)
+{
+	return status == (transfer->is_part ? 206 : 200);
 }
 
 static int on_data(void *userdata, const char *data, size_t len)
@@ -47,7 +60,7 @@ static int on_data(void *userdata, const char *data, size_t len)
 	abx_op *op = transfer->op;
 	int r;
 
-	if (abx__http_call_status(op->call) != 200)
+	if (!is_success(transfer, abx__http_call_status(op->call)))
 		return abx__buf_add(&transfer->refusal, data, len);
 	if (!transfer->sink)
 		return abx__buf_add(&op->in, data, len);
@@ -73,6 +86,26 @@ static int read_source(void *userdata, char *buf, size_t size, size_t *ret_len)
 	else
 		transfer->left -= (int64_t)*ret_len;
 	return transfer->is_too_long || transfer->is_too_short ? ABX_EINVAL : r;
+}
+
+/* The bytes of a whole write, for packing. */
+static int read_data(void *userdata, char *buf, size_t size, size_t *ret_len)
+{
+	struct transfer *transfer = userdata;
+
+	*ret_len = transfer->data_len < size ? transfer->data_len : size;
+	if (*ret_len)
+		memcpy(buf, transfer->data, *ret_len);
+	transfer->data += *ret_len;
+	transfer->data_len -= *ret_len;
+	return ABX_OK;
+}
+
+static int read_packed(void *userdata, char *buf, size_t size, size_t *ret_len)
+{
+	struct transfer *transfer = userdata;
+
+	return abx__gzip_read(transfer->gzip, buf, size, ret_len);
 }
 
 static int explain(struct transfer *transfer, int r, const abx_error *http_err,
@@ -101,7 +134,8 @@ static void on_done(void *userdata, int r, const abx_error *http_err)
 	op->call = NULL;
 	if (r < 0) {
 		r = explain(transfer, r, http_err, &err);
-	} else if (status != 200) {
+	} else if (!is_success(transfer, status) &&
+		   !(status == 416 && transfer->is_part)) {
 		r = abx__answer_error(status, transfer->refusal.data,
 				      transfer->refusal.len, &err);
 	} else if (op->then.kind == ABX__OP_DATA) {
@@ -134,25 +168,109 @@ static uint32_t idle_seconds(const abx_client *client, const abx_file_options *o
 	return ms / 1000 + (ms % 1000 != 0);
 }
 
+/* Headers a transfer adds; the texts are owned. */
+struct extras {
+	char *texts[ABX__MAX_METADATA + 3];
+	size_t count;
+};
+
+static void extras_done(struct extras *extras)
+{
+	for (size_t i = 0; i < extras->count; i++)
+		abx__free(extras->texts[i]);
+}
+
+static int add_extra(struct extras *extras, char *text)
+{
+	if (!text)
+		return ABX_ENOMEM;
+	extras->texts[extras->count++] = text;
+	return ABX_OK;
+}
+
+static int add_metadata(struct extras *extras, const char *const *pairs)
+{
+	int r = ABX_OK;
+
+	for (size_t i = 0; r >= 0 && pairs && pairs[i]; i++) {
+		const char *equals = strchr(pairs[i], '=');
+		int key_len = (int)(equals - pairs[i]);
+
+		/* curl sends a header without a value when it ends so. */
+		r = add_extra(extras, equals[1] ? abx__strf("X-Metadata-%.*s: %s",
+							    key_len, pairs[i], equals + 1)
+						: abx__strf("X-Metadata-%.*s;", key_len,
+							    pairs[i]));
+	}
+	return r;
+}
+
+static int add_range(struct extras *extras, const abx_file_options *opts)
+{
+	if (!opts->offset_bytes && !opts->length_bytes)
+		return ABX_OK;
+	if (!opts->length_bytes)
+		return add_extra(extras, abx__strf("Range: bytes=%" PRId64 "-",
+						   opts->offset_bytes));
+	return add_extra(extras, abx__strf("Range: bytes=%" PRId64 "-%" PRId64,
+					   opts->offset_bytes,
+					   opts->offset_bytes + opts->length_bytes - 1));
+}
+
+static int make_extras(struct extras *extras, const abx_file_options *opts, bool is_write)
+{
+	int r = add_range(extras, opts);
+
+	if (r >= 0)
+		r = add_metadata(extras, opts->metadata);
+	if (r >= 0 && is_write && opts->gzip)
+		r = add_extra(extras, abx__strdup("Content-Encoding: gzip"));
+	return r;
+}
+
+/* Where the body of a write comes from. */
+static int set_body(struct transfer *transfer, const abx_file_options *opts,
+		    const char *data, size_t len, abx__http_call_options *http)
+{
+	if (!opts->gzip) {
+		http->body = transfer->source ? NULL : (len ? data : "");
+		http->body_len = len;
+		http->read = transfer->source ? read_source : NULL;
+		http->read_length = transfer->left;
+		return ABX_OK;
+	}
+	transfer->data = data;
+	transfer->data_len = len;
+	transfer->gzip =
+		abx__gzip_new(transfer->source ? read_source : read_data, transfer);
+	if (!transfer->gzip)
+		return ABX_ENOMEM;
+	http->read = read_packed;
+	http->read_length = -1;
+	return ABX_OK;
+}
+
 static int send_transfer(struct transfer *transfer, abx_sandbox *sandbox,
 			 const char *path, const abx_file_options *opts, const char *data,
 			 size_t len, bool is_write, abx_error **reterr)
 {
 	ABX_CLEANUP(abx__prepared_done) abx__prepared prepared = { 0 };
+	ABX_CLEANUP(extras_done) struct extras extras = { 0 };
 	ABX_CLEANUP(abx__freep) char *target = files_path(path, opts->user);
 	abx__request req = { .where = ABX__TO_SANDBOX,
 			     .method = is_write ? "POST" : "GET",
 			     .path = target,
 			     .sandbox = sandbox,
 			     .timeout_ms = ABX_NO_TIMEOUT,
-			     .content_type = "application/octet-stream" };
+			     .content_type = "application/octet-stream",
+			     .headers = (const char *const *)extras.texts };
 	abx__http_call_options http = { .on_data = on_data,
 					.on_done = on_done,
 					.userdata = transfer };
 	abx_client *client = sandbox->client;
 	int r;
 
-	if (!target)
+	if (!target || make_extras(&extras, opts, is_write) < 0)
 		return abx__error_nomem(reterr);
 	r = abx__request_prepare(client, &req, &prepared, reterr);
 	if (r < 0)
@@ -160,10 +278,9 @@ static int send_transfer(struct transfer *transfer, abx_sandbox *sandbox,
 	abx__request_apply(client, &req, &prepared, &http);
 	http.idle_timeout_s = idle_seconds(client, opts);
 	http.is_bulk = transfer->sink || transfer->source || len >= BULK_FROM;
-	http.body = is_write && !transfer->source ? (len ? data : "") : NULL;
-	http.body_len = len;
-	http.read = transfer->source ? read_source : NULL;
-	http.read_length = transfer->left;
+	http.takes_gzip = !is_write && opts->gzip;
+	if (is_write && set_body(transfer, opts, data, len, &http) < 0)
+		return abx__error_nomem(reterr);
 	return abx__http_call_start(client->http, &http, &transfer->op->call, reterr);
 }
 
@@ -192,6 +309,45 @@ static int check_plan(const struct plan *plan, abx_error **reterr)
 	return ABX_OK;
 }
 
+/* A pair that can be a header: what envd would refuse is refused here, by its number. */
+static int check_pair(const char *pair, size_t index, abx_error **reterr)
+{
+	const char *equals = strchr(pair, '=');
+
+	if (!equals || equals == pair)
+		return abx__error_set(reterr, ABX_EINVAL,
+				      "metadata: entry %zu is not KEY=VALUE", index);
+	for (const char *p = pair; *p; p++)
+		if (*p < 0x20 || *p > 0x7e ||
+		    (p < equals && strchr("()<>@,;:\\\"/[]?{} ", *p)))
+			return abx__error_set(reterr, ABX_EINVAL,
+					      "metadata: entry %zu has a byte that "
+					      "cannot be kept",
+					      index);
+	return ABX_OK;
+}
+
+static int check_options(const struct plan *plan, const abx_file_options *opts,
+			 abx_error **reterr)
+{
+	unsigned known =
+		ABX__FILE_GZIP | (plan->is_write ? ABX__FILE_METADATA : ABX__FILE_RANGE);
+	int r = abx__file_check_options(plan->what, opts, known, reterr);
+	size_t i;
+
+	if (r >= 0 && (opts->offset_bytes < 0 || opts->length_bytes < 0 ||
+		       opts->length_bytes > INT64_MAX - opts->offset_bytes))
+		return abx__error_set(reterr, ABX_EINVAL,
+				      "%s %s: the range is not one of a file", plan->what,
+				      plan->path);
+	for (i = 0; r >= 0 && opts->metadata && opts->metadata[i]; i++)
+		r = i < ABX__MAX_METADATA
+			    ? check_pair(opts->metadata[i], i, reterr)
+			    : abx__error_set(reterr, ABX_EINVAL, "metadata: over %d keys",
+					     ABX__MAX_METADATA);
+	return r;
+}
+
 static struct transfer *new_transfer(abx_op *op, const struct plan *plan,
 				     const abx_file_options *opts)
 {
@@ -205,6 +361,7 @@ static struct transfer *new_transfer(abx_op *op, const struct plan *plan,
 	transfer->userdata = plan->userdata;
 	transfer->left = opts->content_length > 0 ? opts->content_length : -1;
 	transfer->may_pause = !op->then.wait;
+	transfer->is_part = opts->offset_bytes || opts->length_bytes;
 	transfer->refusal.cap = MAX_REFUSAL;
 	transfer->max_bytes = opts->max_bytes ? opts->max_bytes : DEFAULT_MAX_BYTES;
 	op->in.cap = transfer->max_bytes;
@@ -228,6 +385,7 @@ static int start(abx_sandbox *sandbox, const struct plan *plan,
 	if ((r = abx__options_copy(&opts, sizeof(opts), user_opts, "abx_file_options",
 				   reterr)) < 0 ||
 	    (r = check_plan(plan, reterr)) < 0 ||
+	    (r = check_options(plan, &opts, reterr)) < 0 ||
 	    (r = abx__op_new(sandbox->client, then, &op, reterr, "%s %s in sandbox %s",
 			     plan->what, plan->path, sandbox->id)) < 0)
 		return r;

@@ -43,6 +43,25 @@ static int make_message(const struct call *call, const abx_file_options *opts,
 	return ABX_OK;
 }
 
+int abx__file_check_options(const char *what, const abx_file_options *opts,
+			    unsigned known, abx_error **reterr)
+{
+	const char *option = NULL;
+
+	if (opts->metadata && !(known & ABX__FILE_METADATA))
+		option = "metadata";
+	else if (opts->offset_bytes && !(known & ABX__FILE_RANGE))
+		option = "offset_bytes";
+	else if (opts->length_bytes && !(known & ABX__FILE_RANGE))
+		option = "length_bytes";
+	else if (opts->gzip && !(known & ABX__FILE_GZIP))
+		option = "gzip";
+	if (option)
+		return abx__error_set(reterr, ABX_EINVAL, "%s: %s is not for this call",
+				      what, option);
+	return ABX_OK;
+}
+
 int abx__file_check_path(const char *what, const char *path, abx_error **reterr)
 {
 	if (path && *path && abx__utf8_is_valid(path, strlen(path)))
@@ -73,6 +92,7 @@ static int start_call(abx_sandbox *sandbox, const struct call *call,
 				      call->what);
 	if ((r = abx__options_copy(&opts, sizeof(opts), user_opts, "abx_file_options",
 				   reterr)) < 0 ||
+	    (r = abx__file_check_options(call->what, &opts, 0, reterr)) < 0 ||
 	    (r = abx__file_check_path(call->what, call->path, reterr)) < 0 ||
 	    (call->to && (r = abx__file_check_path(call->what, call->to, reterr)) < 0) ||
 	    (r = abx__op_new(sandbox->client, then, &op, reterr, "%s %s in sandbox %s",

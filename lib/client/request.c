@@ -41,6 +41,21 @@ static int add(abx__prepared *prepared, const char *name, const char *value)
 	return ABX_OK;
 }
 
+static int add_more(abx__prepared *prepared, const char *const *headers)
+{
+	for (size_t i = 0; headers && headers[i]; i++) {
+		char *copy;
+
+		if (prepared->header_count == ABX__MAX_REQUEST_HEADERS)
+			return ABX_ETOOBIG;
+		copy = abx__strdup(headers[i]);
+		if (!copy)
+			return ABX_ENOMEM;
+		prepared->headers[prepared->header_count++] = copy;
+	}
+	return ABX_OK;
+}
+
 static int add_number(abx__prepared *prepared, const char *name, uint64_t value)
 {
 	char text[24];
@@ -153,6 +168,11 @@ int abx__request_prepare(abx_client *client, const abx__request *req,
 	if (r >= 0)
 		r = add(prepared, "Content-Type",
 			req->content_type ? req->content_type : "application/json");
+	if (r >= 0)
+		r = add_more(prepared, req->headers);
+	if (r == ABX_ETOOBIG)
+		return abx__error_set(reterr, r, "over %d headers",
+				      ABX__MAX_REQUEST_HEADERS);
 	return r == ABX_ENOMEM ? abx__error_nomem(reterr) : r;
 }
 

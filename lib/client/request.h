@@ -12,7 +12,8 @@
 #include "client/op.h"
 
 #define ABX__ENVD_PORT 49983
-#define ABX__MAX_REQUEST_HEADERS 12
+#define ABX__MAX_METADATA 64
+#define ABX__MAX_REQUEST_HEADERS (12 + ABX__MAX_METADATA)
 
 enum abx__where {
 	ABX__TO_E2B,     /* the control API, path behind its base */
@@ -33,6 +34,7 @@ typedef struct abx__request {
 	bool is_rpc;                /* Connect-Protocol-Version */
 	bool is_stream;             /* Keepalive-Ping-Interval */
 	size_t max_answer;          /* 0: 16 MiB */
+	const char *const *headers; /* more of them, "Name: value"; NULL at the end */
 } abx__request;
 
 /* Everything of an exchange that is text. Zero-initialised is empty. */

@@ -230,10 +230,11 @@ static bool is_loopback(const char *url)
 	return false;
 }
 
-static int add_headers(abx__http_call *call, const char *const *headers)
+static int add_headers(abx__http_call *call, const abx__http_call_options *opts)
 {
-	static const char *const ours[] = { "Expect:", "Accept-Encoding:", NULL };
-	const char *const *sets[] = { ours, headers };
+	static const char *const plain[] = { "Expect:", "Accept-Encoding:", NULL };
+	static const char *const gzip[] = { "Expect:", NULL };
+	const char *const *sets[] = { opts->takes_gzip ? gzip : plain, opts->headers };
 
 	for (size_t set = 0; set < 2; set++) {
 		for (size_t i = 0; sets[set] && sets[set][i]; i++) {
@@ -319,6 +320,8 @@ static CURLcode set_easy(abx__http_call *call, const abx__http_call_options *opt
 	SET(CURLOPT_WRITEDATA, call);
 	SET(CURLOPT_HEADERFUNCTION, header_cb);
 	SET(CURLOPT_HEADERDATA, call);
+	if (opts->takes_gzip)
+		SET(CURLOPT_ACCEPT_ENCODING, "gzip");
 	if (call->client->user_agent)
 		SET(CURLOPT_USERAGENT, call->client->user_agent);
 	code = set_where(call, opts);
@@ -342,7 +345,7 @@ static abx__http_call *new_call(abx__http_client *client,
 		call->deadline = abx__mono_ms() + opts->timeout_ms;
 	call->peer = abx__strdup(opts->peer ? opts->peer : opts->url);
 	call->easy = take_easy(client);
-	if (!call->peer || !call->easy || add_headers(call, opts->headers) < 0) {
+	if (!call->peer || !call->easy || add_headers(call, opts) < 0) {
 		free_call(call);
 		return NULL;
 	}

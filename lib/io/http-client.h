@@ -60,6 +60,7 @@ typedef struct abx__http_call_options {
 	uint32_t
 		idle_timeout_s; /* without a byte either way, not while paused; 0: none */
 	bool is_bulk;           /* large buffers */
+	bool takes_gzip; /* a packed answer is asked for, and given unpacked to on_data */
 	/* All may be NULL but on_done. A negative answer ends the call with that code. */
 	int (*on_head)(void *userdata, int status); /* before the first on_data */
 	abx_sink_fn on_data;

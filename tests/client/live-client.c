@@ -267,6 +267,82 @@ static void test_background(void)
 	ok(abx_command_kill(sandbox, 999999, &err) == 0, "killing nothing gives 0");
 }
 
+/* ---- terminals and watched directories ---- */
+
+static void test_pty(void)
+{
+	abx_pty_options o = ABX_PTY_OPTIONS_INIT;
+	abx_command_result *result = NULL;
+	abx_process *pty = NULL, *other = NULL;
+	uint32_t pid;
+
+	o.cols = 111;
+	o.rows = 22;
+	ok(abx_pty_start(sandbox, &o, &pty, &err) == ABX_OK, "a terminal");
+	if (!pty)
+		return;
+	pid = abx_process_pid(pty);
+	ok(abx_pty_connect(sandbox, pid, NULL, &other, &err) == ABX_OK,
+	   "a second one listens");
+	ok(abx_pty_send_input(sandbox, pid, "stty size; stty -echo\n", 22, &err) ==
+		   ABX_OK,
+	   "input");
+	ok(abx_pty_resize(sandbox, pid, 133, 44, &err) == ABX_OK, "resize");
+	ok(abx_pty_send_input(sandbox, pid, "stty size; exit 6\n", 18, &err) == ABX_OK,
+	   "more input");
+	ok(abx_process_wait(pty, &result, &err) == ABX_OK && result->exit_code == 6 &&
+		   strstr(result->out, "44 133"),
+	   "its new size, its exit code");
+	abx_command_result_free(result);
+	abx_process_free(pty);
+	result = NULL;
+	ok(abx_process_wait(other, &result, &err) == ABX_OK && result->exit_code == 6,
+	   "the second listener got the end");
+	abx_command_result_free(result);
+	abx_process_free(other);
+	ok(abx_pty_resize(sandbox, pid, 1, 1, &err) == ABX_ENOTFOUND,
+	   "resizing nothing is ABX_ENOTFOUND");
+	ok(abx_command_start(sandbox, "sleep 60", NULL, &pty, &err) == ABX_OK, "sleep");
+	pid = abx_process_pid(pty);
+	ok(abx_pty_resize(sandbox, pid, 1, 1, &err) == ABX_ESTATE,
+	   "a process without a terminal has no size");
+	ok(abx_pty_send_input(sandbox, pid, "x", 1, &err) == ABX_ESTATE,
+	   "and nothing can be typed into it");
+	abx_command_kill(sandbox, pid, NULL);
+	abx_process_free(pty);
+}
+
+static int on_event(void *userdata, const abx_watch_event *event)
+{
+	bool *seen = userdata;
+
+	*seen |= event->type == ABX_WATCH_CREATE && event->entry &&
+		 strcmp(event->name, "sub/new") == 0;
+	return ABX_OK;
+}
+
+static void test_watch(void)
+{
+	abx_watch_options o = ABX_WATCH_OPTIONS_INIT;
+	abx_watch *watch = NULL;
+	bool seen = false;
+
+	o.on_event = on_event;
+	o.userdata = &seen;
+	o.recursive = 1;
+	o.include_entry = 1;
+	ok(abx_watch_start(sandbox, "/tmp/nothing", &o, &watch, &err) == ABX_ENOTFOUND,
+	   "watching nothing is ABX_ENOTFOUND");
+	ok(abx_file_make_dir(sandbox, "/tmp/seen/sub", NULL, &err) == 1 &&
+		   abx_watch_start(sandbox, "/tmp/seen", &o, &watch, &err) == ABX_OK,
+	   "watch");
+	abx_file_write(sandbox, "/tmp/seen/sub/new", "x", 1, NULL, &err);
+	for (int i = 0; i < 200 && !seen; i++)
+		abx_client_wait(client, 50, NULL);
+	ok(seen, "a new file below it is told of");
+	abx_watch_free(watch);
+}
+
 /* ---- files ---- */
 
 struct flow {
@@ -316,6 +392,63 @@ static void test_streams(void)
 	printf("# %.0f MB/s out\n", (double)BIG / 1e3 / (now_ms() - start));
 }
 
+static void test_packed(void)
+{
+	abx_file_options o = ABX_FILE_OPTIONS_INIT;
+	struct flow flow = { .left = BIG };
+
+	o.gzip = 1;
+	ok(abx_file_write_stream(sandbox, "/tmp/packed", &o, produce, &flow, &err) ==
+		   ABX_OK,
+	   "write 50 MiB packed");
+	flow = (struct flow){ 0 };
+	ok(abx_file_read_stream(sandbox, "/tmp/packed", &o, consume, &flow, &err) ==
+			   ABX_OK &&
+		   flow.done == BIG && !flow.broken,
+	   "read it back packed, byte for byte");
+}
+
+static void test_file_extras(void)
+{
+	const char *const metadata[] = { "kind=plot", NULL };
+	const char *const parts[] = { "/tmp/part1", "/tmp/part2", NULL };
+	abx_file_options o = ABX_FILE_OPTIONS_INIT;
+	abx_file_info *info = NULL;
+	char *data = NULL, *url = NULL;
+	size_t len = 0;
+
+	o.metadata = metadata;
+	ok(abx_file_write(sandbox, "/tmp/part1", "0123456789", 10, &o, &err) == ABX_OK &&
+		   abx_file_stat(sandbox, "/tmp/part1", NULL, &info, &err) == ABX_OK &&
+		   info->metadata[0] && strcmp(info->metadata[0], "kind=plot") == 0,
+	   "metadata is kept with a file");
+	abx_file_info_free(info);
+	o.metadata = NULL;
+	o.offset_bytes = 4;
+	o.length_bytes = 3;
+	ok(abx_file_read(sandbox, "/tmp/part1", &o, &data, &len, &err) == ABX_OK &&
+		   len == 3 && strcmp(data, "456") == 0,
+	   "a part of a file");
+	abx_free(data);
+	o.offset_bytes = 10;
+	ok(abx_file_read(sandbox, "/tmp/part1", &o, &data, &len, &err) == ABX_OK &&
+		   len == 0,
+	   "behind its end there is nothing");
+	abx_free(data);
+	ok(abx_file_write(sandbox, "/tmp/part2", "ab", 2, NULL, &err) == ABX_OK &&
+		   abx_file_compose(sandbox, parts, "/tmp/whole", NULL, &err) == ABX_OK &&
+		   abx_file_read(sandbox, "/tmp/whole", NULL, &data, &len, &err) ==
+			   ABX_OK &&
+		   strcmp(data, "0123456789ab") == 0 &&
+		   abx_file_exists(sandbox, "/tmp/part1", NULL, &err) == 0,
+	   "compose");
+	abx_free(data);
+	int r = abx_file_get_download_url(sandbox, "/tmp/whole", NULL, &url, &err);
+	ok(r == ABX_EUNSUPPORTED || (r == ABX_OK && strstr(url, "signature=v1_")),
+	   "a signed URL, or the reason why there is none");
+	abx_free(url);
+}
+
 static void test_files(void)
 {
 	abx_file_info *info = NULL;
@@ -361,6 +494,8 @@ static void test_files(void)
 	ok(abx_file_read(sandbox, "/tmp", NULL, &data, &len, &err) == ABX_EINVAL,
 	   "a directory is ABX_EINVAL");
 	test_streams();
+	test_packed();
+	test_file_extras();
 }
 
 /* ---- the end ---- */
@@ -414,6 +549,8 @@ int main(void)
 		test_pause();
 		test_commands();
 		test_background();
+		test_pty();
+		test_watch();
 		test_files();
 		test_end();
 	}

@@ -27,8 +27,9 @@ static const struct {
 	ROW(abx_pty_options, 88),
 	ROW(abx_watch_event, 32),
 	ROW(abx_watch_options, 56),
-	ROW(abx_file_options, 48),
-	ROW(abx_file_info, 88),
+	ROW(abx_file_options, 80),
+	ROW(abx_file_url_options, 24),
+	ROW(abx_file_info, 96),
 	ROW(abx_apply_options, 32),
 #undef ROW
 };

@@ -411,3 +411,279 @@ Test(client_files, the_other_calls_answer_as_their_headers_say)
 		     ABX_EINVAL, "data is NULL");
 	fixture_down(&f);
 }
+
+/* ---- parts, metadata, packed, composed, signed ---- */
+
+Test(client_files, a_part_of_a_file_is_asked_for_as_a_range)
+{
+	static const fake_answer answers[] = {
+		{ .method = "GET", .status = 206, .body = "cde", .times = 1 },
+		{ .method = "GET", .status = 206, .body = "cdefgh", .times = 1 },
+		{ .method = "GET",
+		  .status = 416,
+		  .type = "text/plain",
+		  .body = "invalid range: failed to overlap\n",
+		  .times = 1 },
+		{ .method = "GET", .status = 200, .body = "abcdefgh" },
+		{ 0 },
+	};
+	abx_file_options o = ABX_FILE_OPTIONS_INIT;
+	char *data = NULL;
+	size_t len = 9;
+	fixture f;
+
+	fixture_up(&f, answers);
+	o.offset_bytes = 2;
+	o.length_bytes = 3;
+	cr_assert(abx_file_read(f.sandbox, "/f", &o, &data, &len, &f.err) == ABX_OK, "%s",
+		  abx_error_message(f.err));
+	cr_expect(len == 3 && strcmp(data, "cde") == 0);
+	abx_free(data);
+	expect_seen(&f, 0, "range: bytes=2-4\n");
+	o.length_bytes = 0;
+	cr_assert(abx_file_read(f.sandbox, "/f", &o, &data, &len, &f.err) == ABX_OK);
+	cr_expect(len == 6);
+	abx_free(data);
+	expect_seen(&f, 1, "range: bytes=2-\n");
+	o.offset_bytes = 8;
+	cr_assert(abx_file_read(f.sandbox, "/f", &o, &data, &len, &f.err) == ABX_OK);
+	cr_expect(len == 0 && data && !*data);
+	abx_free(data);
+	expect_error(&f, abx_file_read(f.sandbox, "/f", &o, &data, &len, &f.err),
+		     ABX_EPROTO, "200");
+	o.offset_bytes = -1;
+	expect_error(&f, abx_file_read(f.sandbox, "/f", &o, &data, &len, &f.err),
+		     ABX_EINVAL, "range");
+	o.offset_bytes = INT64_MAX;
+	o.length_bytes = 1;
+	expect_error(&f, abx_file_read(f.sandbox, "/f", &o, &data, &len, &f.err),
+		     ABX_EINVAL, "range");
+	fixture_down(&f);
+}
+
+Test(client_files, metadata_goes_along_and_comes_back)
+{
+	static const fake_answer answers[] = {
+		{ .method = "POST", .path = "/files", .status = 200, .body = "[]" },
+		{ .status = 200,
+		  .body = "{\"entry\":{\"name\":\"f\",\"path\":\"/f\",\"type\":"
+			  "\"FILE_TYPE_FILE\",\"metadata\":{\"kind\":\"a plot\"}}}",
+		  .times = 1 },
+		{ .status = 200,
+		  .body = "{\"entry\":{\"name\":\"f\",\"path\":\"/f\",\"type\":"
+			  "\"FILE_TYPE_FILE\"}}" },
+		{ 0 },
+	};
+	const char *const metadata[] = { "Kind=a plot", "empty=", NULL };
+	const char *const broken[] = { "a=b", "nothing", NULL };
+	const char *const bytes[] = { "a=\xc3\xa4", NULL };
+	const char *const lines[] = { "a=b\r\nX-Evil: 1", NULL };
+	const char *const blank[] = { "a b=c", NULL };
+	const char *const *const wrong[] = { broken, bytes, lines, blank };
+	const char *many[66];
+	abx_file_options o = ABX_FILE_OPTIONS_INIT;
+	abx_file_info *info = NULL;
+	fixture f;
+
+	fixture_up(&f, answers);
+	o.metadata = metadata;
+	cr_assert(abx_file_write(f.sandbox, "/f", "x", 1, &o, &f.err) == ABX_OK, "%s",
+		  abx_error_message(f.err));
+	expect_seen(&f, 0, "x-metadata-kind: a plot\n");
+	expect_seen(&f, 0, "x-metadata-empty:");
+	cr_assert(abx_file_stat(f.sandbox, "/f", NULL, &info, &f.err) == ABX_OK);
+	cr_expect(info->metadata[0] && !info->metadata[1]);
+	cr_expect_str_eq(info->metadata[0], "kind=a plot");
+	abx_file_info_free(info);
+	cr_assert(abx_file_stat(f.sandbox, "/f", NULL, &info, &f.err) == ABX_OK);
+	cr_expect(info->metadata && !info->metadata[0]);
+	abx_file_info_free(info);
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+		o.metadata = wrong[i];
+		expect_error(&f, abx_file_write(f.sandbox, "/f", "x", 1, &o, &f.err),
+			     ABX_EINVAL, "metadata: entry");
+	}
+	for (size_t i = 0; i < 65; i++)
+		many[i] = "a=b";
+	many[65] = NULL;
+	o.metadata = many;
+	expect_error(&f, abx_file_write(f.sandbox, "/f", "x", 1, &o, &f.err), ABX_EINVAL,
+		     "over 64");
+	cr_expect(fake_server_count(f.server) == 3);
+	fixture_down(&f);
+}
+
+Test(client_files, an_option_that_is_not_for_the_call_is_refused)
+{
+	static const fake_answer answers[] = { { 0 } };
+	const char *const metadata[] = { "a=b", NULL };
+	abx_file_options o = ABX_FILE_OPTIONS_INIT;
+	char *data = NULL;
+	size_t len = 0;
+	fixture f;
+
+	fixture_up(&f, answers);
+	o.metadata = metadata;
+	expect_error(&f, abx_file_read(f.sandbox, "/f", &o, &data, &len, &f.err),
+		     ABX_EINVAL, "metadata is not for this call");
+	expect_error(&f, abx_file_remove(f.sandbox, "/f", &o, &f.err), ABX_EINVAL,
+		     "metadata");
+	o.metadata = NULL;
+	o.offset_bytes = 1;
+	expect_error(&f, abx_file_write(f.sandbox, "/f", "x", 1, &o, &f.err), ABX_EINVAL,
+		     "offset_bytes");
+	o.offset_bytes = 0;
+	o.length_bytes = 1;
+	expect_error(&f, abx_file_write(f.sandbox, "/f", "x", 1, &o, &f.err), ABX_EINVAL,
+		     "length_bytes");
+	o.length_bytes = 0;
+	o.gzip = 1;
+	expect_error(&f, abx_file_exists(f.sandbox, "/f", &o, &f.err), ABX_EINVAL,
+		     "gzip");
+	cr_expect(fake_server_count(f.server) == 0);
+	fixture_down(&f);
+}
+
+/* "hello\n" packed, as gzip -n makes it. */
+static const char packed[] = "\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\x03\xcb\x48\xcd\xc9"
+			     "\xc9\xe7\x02\x00\x20\x30\x3a\x36\x06\x00\x00\x00";
+
+Test(client_files, a_packed_answer_is_given_unpacked)
+{
+	static const fake_answer answers[] = {
+		{ .method = "GET",
+		  .status = 200,
+		  .type = "text/plain",
+		  .headers = { "Content-Encoding: gzip" },
+		  .body = packed,
+		  .len = sizeof(packed) - 1,
+		  .split = 3 },
+		{ 0 },
+	};
+	abx_file_options o = ABX_FILE_OPTIONS_INIT;
+	char *data = NULL;
+	size_t len = 0;
+	fixture f;
+
+	fixture_up(&f, answers);
+	o.gzip = 1;
+	cr_assert(abx_file_read(f.sandbox, "/f", &o, &data, &len, &f.err) == ABX_OK, "%s",
+		  abx_error_message(f.err));
+	cr_expect(len == 6 && strcmp(data, "hello\n") == 0);
+	abx_free(data);
+	expect_seen(&f, 0, "accept-encoding: gzip\n");
+	fixture_down(&f);
+}
+
+static int give_all(void *userdata, char *buf, size_t size, size_t *ret_len)
+{
+	size_t *left = userdata;
+
+	*ret_len = *left < size ? *left : size;
+	memset(buf, 'x', *ret_len);
+	*left -= *ret_len;
+	return ABX_OK;
+}
+
+Test(client_files, a_packed_write_says_so_and_is_small)
+{
+	static const fake_answer answers[] = {
+		{ .method = "POST", .status = 200, .body = "[]" }, { 0 }
+	};
+	abx_file_options o = ABX_FILE_OPTIONS_INIT;
+	size_t left = 8u << 20;
+	fixture f;
+
+	fixture_up(&f, answers);
+	o.gzip = 1;
+	cr_assert(abx_file_write(f.sandbox, "/f", "hello\n", 6, &o, &f.err) == ABX_OK,
+		  "%s", abx_error_message(f.err));
+	expect_seen(&f, 0, "content-encoding: gzip\n");
+	expect_seen(&f, 0, "\n\n\x1f\x8b\x08");
+	cr_assert(abx_file_write(f.sandbox, "/f", "", 0, &o, &f.err) == ABX_OK);
+	o.content_length = (int64_t)left;
+	cr_assert(abx_file_write_stream(f.sandbox, "/f", &o, give_all, &left, &f.err) ==
+		  ABX_OK);
+	cr_expect(left == 0 && fake_server_body_bytes(f.server) < 100000);
+	fixture_down(&f);
+}
+
+Test(client_files, compose_names_sources_and_destination)
+{
+	static const fake_answer answers[] = {
+		{ .method = "POST",
+		  .path = "/files/compose",
+		  .status = 200,
+		  .body = "{\"path\":\"/d\",\"name\":\"d\",\"type\":\"file\"}",
+		  .times = 1 },
+		{ .status = 404,
+		  .body = "{\"code\":404,\"message\":\"source file not found: /b\"}" },
+		{ 0 },
+	};
+	const char *const sources[] = { "/a", "/b", NULL };
+	const char *const none[] = { NULL };
+	abx_file_options o = ABX_FILE_OPTIONS_INIT;
+	fixture f;
+
+	fixture_up(&f, answers);
+	o.user = "root";
+	cr_assert(abx_file_compose(f.sandbox, sources, "/d", &o, &f.err) == ABX_OK, "%s",
+		  abx_error_message(f.err));
+	expect_seen(&f, 0, "\"source_paths\":[\"/a\",\"/b\"]");
+	expect_seen(&f, 0, "\"destination\":\"/d\"");
+	expect_seen(&f, 0, "\"username\":\"root\"");
+	expect_error(&f, abx_file_compose(f.sandbox, sources, "/d", NULL, &f.err),
+		     ABX_ENOTFOUND, "compose /d in sandbox sb1");
+	expect_error(&f, abx_file_compose(f.sandbox, none, "/d", NULL, &f.err),
+		     ABX_EINVAL, "no sources");
+	expect_error(&f, abx_file_compose(f.sandbox, sources, "", NULL, &f.err),
+		     ABX_EINVAL, "empty");
+	expect_error(&f, abx_file_compose(NULL, sources, "/d", NULL, &f.err), ABX_EINVAL,
+		     "NULL");
+	fixture_down(&f);
+}
+
+Test(client_files, urls_are_signed_with_the_token)
+{
+	static const fake_answer answers[] = {
+		{ .path = "/e2b/v2/sandboxes/sb1/connect",
+		  .status = 200,
+		  .body = "{\"sandboxID\":\"sb1\",\"envdAccessToken\":\"secret\"}" },
+		{ 0 },
+	};
+	abx_file_url_options o = ABX_FILE_URL_OPTIONS_INIT;
+	char *url = NULL, *expected = NULL;
+	fixture f;
+
+	fixture_up(&f, answers);
+	cr_assert(abx_file_get_download_url(f.sandbox, "/a b", NULL, &url, &f.err) ==
+		  ABX_OK);
+	cr_expect(strstr(url, "/sandboxes/sb1/49983/files?path=%2Fa%20b") != NULL, "%s",
+		  url);
+	cr_expect(strstr(url, "signature") == NULL);
+	abx_free(url);
+	o.expires_in_ms = 1;
+	expect_error(&f, abx_file_get_download_url(f.sandbox, "/f", &o, &url, &f.err),
+		     ABX_EINVAL, "no access token");
+	cr_assert(abx_sandbox_resume(f.sandbox, NULL, &f.err) == 0);
+	cr_assert(abx_file_get_download_url(f.sandbox, "/f", NULL, &url, &f.err) ==
+		  ABX_OK);
+	/* printf '%s' /f:read::secret | openssl sha256 -binary | base64 */
+	expected = strstr(url, "&signature=v1_");
+	cr_expect(expected && strcmp(expected,
+				     "&signature=v1_M62uapD3sdWchwnN2cfWbiXCdykp1Xl4%2FO%"
+				     "2FJaezCid4") == 0,
+		  "%s", url);
+	abx_free(url);
+	o.user = "root";
+	o.expires_in_ms = 60000;
+	cr_assert(abx_file_get_upload_url(f.sandbox, "/f", &o, &url, &f.err) == ABX_OK);
+	cr_expect(strstr(url, "?path=%2Ff&username=root&signature=v1_") != NULL);
+	cr_expect(strstr(url, "&signature_expiration=") != NULL);
+	abx_free(url);
+	expect_error(&f, abx_file_get_upload_url(f.sandbox, "", &o, &url, &f.err),
+		     ABX_EINVAL, "empty");
+	expect_error(&f, abx_file_get_upload_url(NULL, "/f", &o, &url, &f.err),
+		     ABX_EINVAL, "NULL");
+	fixture_down(&f);
+}

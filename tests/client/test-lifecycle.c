@@ -14,9 +14,7 @@ TestSuite(client_lifecycle, .timeout = 30);
 Test(client_lifecycle, create_says_what_its_timeout_does)
 {
 	static const fake_answer answers[] = {
-		{ .path = "/e2b/v2/sandboxes",
-		  .status = 201,
-		  .body = SANDBOX },
+		{ .path = "/e2b/v2/sandboxes", .status = 201, .body = SANDBOX },
 		{ 0 },
 	};
 	abx_sandbox_options o = ABX_SANDBOX_OPTIONS_INIT;
