@@ -15,8 +15,8 @@
 #include "io/http2.h"
 
 #define H2_STREAMS_MAX 128
-#define H2_WINDOW_READ (256 << 10) /* of a stream whose body is read */
-#define H2_WINDOW_LINK (1 << 20)   /* of all; given back as bytes come */
+#define H2_WINDOW_READ (1 << 20) /* of a stream whose body is read */
+#define H2_WINDOW_LINK (8 << 20) /* of all; given back as bytes come */
 #define H2_QUEUE_MOST                                                              \
 	((size_t)128 << 10)            /* in the socket's queue: more waits in the \
 					  streams */

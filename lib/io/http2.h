@@ -5,7 +5,7 @@
  * offered, so WebSockets come over HTTP/1.1).
  *
  * Frames and header compression are nghttp2's. Caps: 128 streams at a time, a head as in
- * HTTP/1.1 (64 KiB, 100 fields; over it 431), 64 KiB of a body nobody reads and 256 KiB
+ * HTTP/1.1 (64 KiB, 100 fields; over it 431), 64 KiB of a body nobody reads and 1 MiB
  * of one that is read, 8 CONTINUATION frames, 1000 streams the peer resets or breaks at
  * once and 33 a second after that, 100 answers to PING and SETTINGS that it does not
  * take.
