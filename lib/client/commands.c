@@ -105,17 +105,11 @@ int abx_command_start(abx_sandbox *sandbox, const char *cmd,
 		      const abx_command_options *opts, abx_process **ret,
 		      abx_error **reterr)
 {
-	abx__wait wait = { 0 };
-	abx__then then = ABX__THEN_WAIT(ABX__OP_PROCESS, &wait);
-	int r;
-
 	if (!ret)
 		return abx__error_set(reterr, ABX_EINVAL,
 				      "abx_command_start: ret is NULL");
-	r = start_command(sandbox, cmd, opts, &then, reterr);
-	if (r < 0)
-		return r;
-	r = abx__wait_end(sandbox->client, &wait, r, reterr);
+	ABX__BLOCK(sandbox->client, ABX__OP_PROCESS,
+		   start_command(sandbox, cmd, opts, &then, reterr));
 	if (r >= 0)
 		*ret = wait.result;
 	return r;
@@ -171,17 +165,11 @@ int abx_command_connect(abx_sandbox *sandbox, uint32_t pid,
 			const abx_command_options *opts, abx_process **ret,
 			abx_error **reterr)
 {
-	abx__wait wait = { 0 };
-	abx__then then = ABX__THEN_WAIT(ABX__OP_PROCESS, &wait);
-	int r;
-
 	if (!ret)
 		return abx__error_set(reterr, ABX_EINVAL,
 				      "abx_command_connect: ret is NULL");
-	r = start_listening(sandbox, pid, opts, &then, reterr);
-	if (r < 0)
-		return r;
-	r = abx__wait_end(sandbox->client, &wait, r, reterr);
+	ABX__BLOCK(sandbox->client, ABX__OP_PROCESS,
+		   start_listening(sandbox, pid, opts, &then, reterr));
 	if (r >= 0)
 		*ret = wait.result;
 	return r;
@@ -223,11 +211,9 @@ static int start_signal(abx_sandbox *sandbox, uint32_t pid, const char *signal,
 
 int abx_command_kill(abx_sandbox *sandbox, uint32_t pid, abx_error **reterr)
 {
-	abx__wait wait = { 0 };
-	abx__then then = ABX__THEN_WAIT(ABX__OP_DONE, &wait);
-	int r = start_signal(sandbox, pid, "SIGNAL_SIGKILL", &then, reterr);
-
-	return r < 0 ? r : abx__wait_end(sandbox->client, &wait, r, reterr);
+	ABX__BLOCK(sandbox->client, ABX__OP_DONE,
+		   start_signal(sandbox, pid, "SIGNAL_SIGKILL", &then, reterr));
+	return r;
 }
 
 int abx_command_kill_async(abx_sandbox *sandbox, uint32_t pid, abx_done_fn done,
@@ -242,11 +228,9 @@ int abx_command_kill_async(abx_sandbox *sandbox, uint32_t pid, abx_done_fn done,
 
 int abx_command_terminate(abx_sandbox *sandbox, uint32_t pid, abx_error **reterr)
 {
-	abx__wait wait = { 0 };
-	abx__then then = ABX__THEN_WAIT(ABX__OP_DONE, &wait);
-	int r = start_signal(sandbox, pid, "SIGNAL_SIGTERM", &then, reterr);
-
-	return r < 0 ? r : abx__wait_end(sandbox->client, &wait, r, reterr);
+	ABX__BLOCK(sandbox->client, ABX__OP_DONE,
+		   start_signal(sandbox, pid, "SIGNAL_SIGTERM", &then, reterr));
+	return r;
 }
 
 int abx_command_terminate_async(abx_sandbox *sandbox, uint32_t pid, abx_done_fn done,
@@ -262,11 +246,9 @@ int abx_command_terminate_async(abx_sandbox *sandbox, uint32_t pid, abx_done_fn 
 int abx_command_send_stdin(abx_sandbox *sandbox, uint32_t pid, const char *data,
 			   size_t len, abx_error **reterr)
 {
-	abx__wait wait = { 0 };
-	abx__then then = ABX__THEN_WAIT(ABX__OP_DONE, &wait);
-	int r = abx__process_send(sandbox, pid, "stdin", data, len, &then, reterr);
-
-	return r < 0 ? r : abx__wait_end(sandbox->client, &wait, r, reterr);
+	ABX__BLOCK(sandbox->client, ABX__OP_DONE,
+		   abx__process_send(sandbox, pid, "stdin", data, len, &then, reterr));
+	return r;
 }
 
 int abx_command_send_stdin_async(abx_sandbox *sandbox, uint32_t pid, const char *data,
@@ -290,11 +272,9 @@ static int start_close(abx_sandbox *sandbox, uint32_t pid, const abx__then *then
 
 int abx_command_close_stdin(abx_sandbox *sandbox, uint32_t pid, abx_error **reterr)
 {
-	abx__wait wait = { 0 };
-	abx__then then = ABX__THEN_WAIT(ABX__OP_DONE, &wait);
-	int r = start_close(sandbox, pid, &then, reterr);
-
-	return r < 0 ? r : abx__wait_end(sandbox->client, &wait, r, reterr);
+	ABX__BLOCK(sandbox->client, ABX__OP_DONE,
+		   start_close(sandbox, pid, &then, reterr));
+	return r;
 }
 
 int abx_command_close_stdin_async(abx_sandbox *sandbox, uint32_t pid, abx_done_fn done,

@@ -109,13 +109,7 @@ static int start_call(abx_sandbox *sandbox, const struct call *call,
 	return abx__request_send(op, &req, reterr);
 }
 
-/* Runs a start function's operation to its end. */
-#define BLOCK(kind, start)                            \
-	abx__wait wait = { 0 };                       \
-	abx__then then = ABX__THEN_WAIT(kind, &wait); \
-	int r = (start);                              \
-	if (r >= 0)                                   \
-	r = abx__wait_end(sandbox->client, &wait, r, reterr)
+#define BLOCK(kind, start) ABX__BLOCK(sandbox->client, kind, start)
 
 /* ---- answers ---- */
 

@@ -128,6 +128,15 @@ int abx__then_end(const abx__then *then, int r);
 /* The end of a blocking function: pumps until it is over. Returns what the operation
  * returns. */
 int abx__wait_end(abx_client *client, abx__wait *wait, int r, abx_error **reterr);
+/* The body of a blocking function that has a `reterr`: runs what `start` begins (with
+ * &then) to its end; `r` and `wait` tell what came. `client` is asked for only when it
+ * has started. */
+#define ABX__BLOCK(client, kind, start)               \
+	abx__wait wait = { 0 };                       \
+	abx__then then = ABX__THEN_WAIT(kind, &wait); \
+	int r = (start);                              \
+	if (r >= 0)                                   \
+	r = abx__wait_end(client, &wait, r, reterr)
 #define ABX__CLIENT_OF(handle) ((handle) ? (handle)->client : NULL)
 /* The same for one that yields an object: `ret` is the address of the pointer it goes
    to; NULL: it is freed. With `r` negative `client` may be NULL. */
