@@ -146,7 +146,7 @@ int abx__folder_make_volumes(struct pod *pod, abx_error **reterr)
 
 /* ---- trash ---- */
 
-#define TRASH_DELAY_MS 200
+#define TRASH_DELAY_MS 30
 
 static void on_trash_timer(uv_timer_t *timer)
 {
