@@ -184,6 +184,48 @@ FREEZE_TEST(purging_ends_frozen_pods)
 	/* The fixture's close purges and looks. */
 }
 
+/* A start is a boot, being thawed is not. */
+FREEZE_TEST(the_boot_id_tells_a_start_from_a_thaw)
+{
+	char first[64], second[64], host[64];
+	FILE *f = fopen("/proc/sys/kernel/random/boot_id", "r");
+
+	cr_assert(f && fgets(host, sizeof(host), f));
+	fclose(f);
+	snprintf(first, sizeof(first), "%s",
+		 podd_peer_run(&p, "a", "runtime:", "cat /proc/sys/kernel/random/boot_id",
+			       ""));
+	cr_assert_eq(strlen(first), 37, "%s", first);
+	cr_assert_str_neq(first, host);
+	become("freeze");
+	become("run");
+	become("stop");
+	snprintf(second, sizeof(second), "%s", first);
+	cr_assert_eq(podd_peer_call(&p, ABX__PODD_SWAP,
+				    podd_peer_body("{\"ns\":\"t\",\"name\":\"a\","
+						   "\"image\":\"runtime:\","
+						   "\"generation\":2,\"restart\":"
+						   "false,\"keep\":true}")),
+		     ABX_OK);
+	cr_assert_str_eq(podd_peer_settle(&p, "a", 2), "running");
+	for (int i = 0; i < 1000 && strcmp(first, second) == 0; i++) {
+		char path[256];
+
+		nap(5);
+		snprintf(path, sizeof(path), "%s/podd/pods/t_a/vol/out/result",
+			 p.podd.dir);
+		f = fopen(path, "r");
+		if (f) {
+			if (!fgets(second, sizeof(second), f))
+				snprintf(second, sizeof(second), "%s", first);
+			fclose(f);
+		}
+	}
+	cr_assert_str_neq(first, second);
+	podd_peer_delete(&p, "a");
+	podd_peer_wait_clean(&p);
+}
+
 #define MARKS                                                                   \
 	"\"command\":[\"/bin/sh\",\"-c\",\"[ -e /starts ] && read n </starts; " \
 	"echo $((n+1)) >/starts; rm -f /etc/hostname; exec sleep 1000\"]"
