@@ -207,6 +207,12 @@ static void idle_pods(const bench_rig *rig)
 	    each <= 3);
 }
 
+static void pause_resume(const bench_rig *rig)
+{
+	rig_wait_idle(rig, ENV_SAME, 100);
+	bench_rows_of_lifecycle(rig, ENV_SAME, state_dir);
+}
+
 /* The very file that Pods run. */
 static void envd_alone(const bench_rig *rig)
 {
@@ -223,8 +229,8 @@ static const struct {
 	void (*run)(const bench_rig *rig);
 } rows[] = {
 	{ "create", create_same }, { "swap", create_swap }, { "echo", create_echo },
-	{ "burst", burst },        { "exec", exec_true },   { "files", files },
-	{ "envd", envd_alone },    { "idle", idle_pods },
+	{ "pause", pause_resume }, { "burst", burst },      { "exec", exec_true },
+	{ "files", files },        { "envd", envd_alone },  { "idle", idle_pods },
 };
 
 static int wanted(const char *name, int argc, char **argv)

@@ -67,6 +67,10 @@ typedef struct bench_files {
 void bench_rows_of_files(const bench_rig *rig, const sandbox_ref *sandbox,
 			 const bench_files *opts);
 
+/* Rows of pausing and resuming (lifecycle.c), with a sandbox of the env. */
+void bench_rows_of_lifecycle(const bench_rig *rig, const char *env,
+			     const char *state_dir);
+
 /* Rows of envd by itself (envd.c). */
 void bench_envd(const char *envd, const char *run_dir);
 
