@@ -218,25 +218,33 @@ static abx__watch_poller *find_poller(abx__rpc *rpc, const char *id)
 	return poller;
 }
 
-static void handle_get_events(abx__rpc *rpc)
+static void reply_events(void *userdata)
 {
+	abx__rpc *rpc = userdata;
 	abx__watch_poller *poller = find_poller(
 		rpc, ((Filesystem__GetWatcherEventsRequest *)rpc->in)->watcher_id);
 	Filesystem__GetWatcherEventsResponse msg =
 		FILESYSTEM__GET_WATCHER_EVENTS_RESPONSE__INIT;
 
-	if (!poller)
-		return;
-	/* What was done before the question belongs into the answer. */
-	abx__watches_drain(&rpc->envd->watches);
-	if (poller->watcher->code) {
+	if (poller && poller->watcher->code) {
 		abx__rpc_fail(rpc, poller->watcher->code, "%s", poller->watcher->message);
-		return;
+	} else if (poller && !rpc->is_done) {
+		msg.events = poller->events;
+		msg.n_events = poller->count;
+		abx__rpc_reply(rpc, &msg.base);
+		abx__watch_poller_clear(poller);
 	}
-	msg.events = poller->events;
-	msg.n_events = poller->count;
-	abx__rpc_reply(rpc, &msg.base);
-	abx__watch_poller_clear(poller);
+	abx__rpc_unref(rpc);
+}
+
+/* What was done before the question belongs into the answer. */
+static void handle_get_events(abx__rpc *rpc)
+{
+	if (abx__watches_when_drained(&rpc->envd->watches, reply_events,
+				      abx__rpc_ref(rpc)) == ABX_OK)
+		return;
+	abx__rpc_fail(rpc, ABX__CONNECT_RESOURCE_EXHAUSTED, "out of memory");
+	abx__rpc_unref(rpc);
 }
 
 static void handle_remove_watcher(abx__rpc *rpc)

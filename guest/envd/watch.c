@@ -25,13 +25,6 @@ static void on_poll_closed(uv_handle_t *handle)
 	abx__free(handle);
 }
 
-static void on_poll(uv_poll_t *poll, int status, int events)
-{
-	(void)status;
-	(void)events;
-	abx__watches_drain(poll->data);
-}
-
 static int open_inotify(abx__watches *table, abx_error **reterr)
 {
 	uv_poll_t *poll = abx__calloc(1, sizeof(*poll));
@@ -291,12 +284,62 @@ static void drop_links(abx__watcher *watcher)
 	}
 }
 
-void abx__watches_drain(abx__watches *table)
+static void drain(abx__watches *table)
 {
 	if (!table->poll || table->job_count > 0)
 		return;
 	abx__watch_events_read(table);
 	sweep(table);
+}
+
+struct abx__watch_wait {
+	struct abx__watch_wait *next;
+	void (*drained)(void *userdata);
+	void *userdata;
+};
+
+int abx__watches_when_drained(abx__watches *table, void (*drained)(void *userdata),
+			      void *userdata)
+{
+	struct abx__watch_wait *wait;
+
+	if (table->job_count == 0) {
+		drain(table);
+		drained(userdata);
+		return ABX_OK;
+	}
+	wait = abx__calloc(1, sizeof(*wait));
+	if (!wait)
+		return ABX_ENOMEM;
+	wait->drained = drained;
+	wait->userdata = userdata;
+	LL_APPEND(table->waits, wait);
+	return ABX_OK;
+}
+
+static void on_poll(uv_poll_t *poll, int status, int events)
+{
+	(void)status;
+	(void)events;
+	drain(poll->data);
+}
+
+/* The last scan is over: what happened meanwhile waits in the kernel. */
+static void resume(abx__watches *table)
+{
+	struct abx__watch_wait *wait, *next = table->waits;
+
+	if (table->job_count > 0)
+		return;
+	table->waits = NULL;
+	drain(table);
+	if (table->poll)
+		uv_poll_start(table->poll, UV_READABLE, on_poll);
+	while ((wait = next)) {
+		next = wait->next;
+		wait->drained(wait->userdata);
+		abx__free(wait);
+	}
 }
 
 /* ---- the end of a watcher ---- */
@@ -372,8 +415,7 @@ static void after_job(uv_work_t *work, int status)
 		watcher->ops->started(watcher);
 	}
 	sweep(table);
-	if (table->job_count == 0 && table->poll)
-		uv_poll_start(table->poll, UV_READABLE, on_poll);
+	resume(table);
 }
 
 static void start_job(abx__watcher *watcher, struct abx__watch_job *job)

@@ -98,6 +98,7 @@ typedef struct abx__watches {
 	unsigned job_count; /* scans under way */
 	bool has_fresh;
 	bool needs_sweep;
+	struct abx__watch_wait *waits;     /* for the scans to end */
 	struct abx__watch_poller *pollers; /* watch-poll.c */
 	size_t queued_bytes;               /* of all of them */
 } abx__watches;
@@ -114,8 +115,10 @@ void abx__watcher_remove(abx__watcher *watcher);
 void abx__watcher_fail(abx__watcher *watcher, enum abx__connect_code code,
 		       const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 
-/* Reads and tells all that the kernel has, unless a scan is under way. */
-void abx__watches_drain(abx__watches *table);
+/* Calls `drained` when all that happened until now has been told: at once, or after the
+ * scans under way. ABX_ENOMEM: it never runs. */
+int abx__watches_when_drained(abx__watches *table, void (*drained)(void *userdata),
+			      void *userdata);
 
 /* ---- between watch.c and watch-events.c ---- */
 

@@ -325,6 +325,27 @@ Test(envd_watch, several_watchers_see_one_directory_each_its_way)
 	expect_events(flat, "REMOVE a;");
 }
 
+Test(envd_watch, events_are_whole_while_another_watcher_still_starts)
+{
+	ABX_CLEANUP(abx__freep) char *json = NULL;
+	ABX_CLEANUP(abx__freep) char *id = NULL;
+
+	run("mkdir @/w @/big; cd @/big && for i in 1 2 3 4 5 6 7 8 9; do seq -f "
+	    "\"$i/%g/x\" "
+	    "300 | xargs mkdir -p; done");
+	id = create("@/w", "");
+	json = request_json("@/big", ",\"recursive\":true");
+	for (int i = 0; i < 5; i++) {
+		ABX_CLEANUP(abx__freep) char *touch = abx__strf(": >@/w/%d", i);
+		ABX_CLEANUP(abx__freep) char *want = abx__strf("CREATE %d;", i);
+		int fd = envd_child_open_stream(&child, WATCH_DIR, NULL, json);
+
+		run(touch);
+		expect_events(id, want);
+		close(fd);
+	}
+}
+
 /* ---- refusals and caps ---- */
 
 static void expect_stream_error(const char *path, const char *more, const char *code,
