@@ -12,10 +12,13 @@
 #include <agentbox/commands.h>
 #include <agentbox/error.h>
 #include <agentbox/files.h>
+#include <agentbox/logs.h>
+#include <agentbox/metrics.h>
 #include <agentbox/op.h>
 #include <agentbox/platform.h>
 #include <agentbox/pty.h>
 #include <agentbox/sandbox.h>
+#include <agentbox/snapshot.h>
 #include <agentbox/version.h>
 #include <agentbox/watch.h>
 

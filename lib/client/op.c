@@ -166,6 +166,21 @@ static void call_done(const abx_op *op, void *result)
 	case ABX__OP_WATCH:
 		fn->watch(userdata, r, result, err);
 		break;
+	case ABX__OP_METRICS:
+		fn->metrics(userdata, r, result, err);
+		break;
+	case ABX__OP_LOGS:
+		fn->logs(userdata, r, result, err);
+		break;
+	case ABX__OP_SNAPSHOT:
+		fn->snapshot(userdata, r, result, err);
+		break;
+	case ABX__OP_SNAPSHOT_NEXT:
+		fn->snapshot_next(userdata, r, result, err);
+		break;
+	case ABX__OP_FORKS:
+		fn->forks(userdata, r, result, err);
+		break;
 	}
 }
 
@@ -200,8 +215,21 @@ void abx__op_free_result(enum abx__op_kind kind, void *result)
 	case ABX__OP_WATCH:
 		abx_watch_free(result);
 		break;
+	case ABX__OP_METRICS:
+		abx_metrics_free(result);
+		break;
+	case ABX__OP_LOGS:
+		abx_logs_free(result);
+		break;
+	case ABX__OP_SNAPSHOT:
+		abx_snapshot_info_free(result);
+		break;
+	case ABX__OP_FORKS:
+		abx_forks_free(result);
+		break;
 	case ABX__OP_DONE:
 	case ABX__OP_SANDBOX_NEXT: /* the iterator's */
+	case ABX__OP_SNAPSHOT_NEXT:
 		break;
 	}
 }

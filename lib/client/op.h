@@ -31,6 +31,11 @@ enum abx__op_kind {
 	ABX__OP_FILE_INFO,
 	ABX__OP_FILE_LIST,
 	ABX__OP_WATCH,
+	ABX__OP_METRICS,
+	ABX__OP_LOGS,
+	ABX__OP_SNAPSHOT,
+	ABX__OP_SNAPSHOT_NEXT,
+	ABX__OP_FORKS,
 };
 
 union abx__done {
@@ -46,6 +51,11 @@ union abx__done {
 	abx_file_info_fn file_info;
 	abx_file_list_fn file_list;
 	abx_watch_fn watch;
+	abx_metrics_fn metrics;
+	abx_logs_fn logs;
+	abx_snapshot_info_fn snapshot;
+	abx_snapshot_next_fn snapshot_next;
+	abx_forks_fn forks;
 };
 
 /* Where a blocking call finds how it went. */

@@ -134,6 +134,101 @@ static void test_pause(void)
 	ok(abx_sandbox_is_running(sandbox, &err) == 1, "it runs");
 }
 
+static void test_watching_it(void)
+{
+	abx_metrics *metrics = NULL;
+	abx_logs *logs = NULL;
+	int r = abx_sandbox_get_metrics(sandbox, NULL, &metrics, &err);
+
+	ok(r == ABX_EUNSUPPORTED ||
+		   (r == ABX_OK && (abx_metrics_count(metrics) == 0 ||
+				    abx_metrics_at(metrics, 0)->memory_total_bytes > 0)),
+	   "metrics");
+	abx_metrics_free(metrics);
+	r = abx_sandbox_get_logs(sandbox, NULL, &logs, &err);
+	ok(r == ABX_OK && abx_logs_count(logs) > 0 &&
+		   abx_logs_at(logs, 0)->timestamp_ms > 0,
+	   "its log");
+	abx_logs_free(logs);
+}
+
+static bool has_file(abx_sandbox *other, const char *path)
+{
+	return abx_file_exists(other, path, NULL, &err) == 1;
+}
+
+static bool is_snapshot_listed(const char *id)
+{
+	abx_snapshot_list_options o = ABX_SNAPSHOT_LIST_OPTIONS_INIT;
+	const abx_snapshot_info *info = NULL;
+	abx_snapshot_iter *iter = NULL;
+	bool found = false;
+
+	o.page_count = 1;
+	if (abx_snapshot_list(client, &o, &iter, &err) < 0)
+		return false;
+	while (abx_snapshot_iter_next(iter, &info, &err) == 1)
+		found |= strcmp(info->id, id) == 0;
+	abx_snapshot_iter_free(iter);
+	return found;
+}
+
+static void test_snapshots(void)
+{
+	abx_snapshot_options so = ABX_SNAPSHOT_OPTIONS_INIT;
+	abx_sandbox_options o = ABX_SANDBOX_OPTIONS_INIT;
+	abx_snapshot_info *snapshot = NULL;
+	abx_sandbox *other = NULL;
+
+	abx_file_write(sandbox, "/home/user/kept", "x", 1, NULL, &err);
+	so.name = "live-client";
+	int r = abx_snapshot_create(sandbox, &so, &snapshot, &err);
+	if (r == ABX_EUNSUPPORTED) {
+		printf("ok %u - snapshots # SKIP %s\n", ++step_count,
+		       abx_error_message(err));
+		return;
+	}
+	ok(r == ABX_OK, "snapshot");
+	if (!snapshot)
+		return;
+	printf("# %s\n", snapshot->id);
+	ok(is_snapshot_listed(snapshot->id), "it is listed");
+	o.template_id = snapshot->id;
+	ok(abx_sandbox_create(client, &o, &other, &err) == ABX_OK &&
+		   has_file(other, "/home/user/kept"),
+	   "a sandbox of it has its files");
+	if (other)
+		abx_sandbox_kill(other, NULL);
+	abx_sandbox_free(other);
+	ok(abx_snapshot_delete(client, snapshot->id, &err) == 1, "delete gives 1");
+	ok(abx_snapshot_delete(client, snapshot->id, &err) == 0, "deleted twice gives 0");
+	abx_snapshot_info_free(snapshot);
+}
+
+static void test_fork(void)
+{
+	abx_fork_options o = ABX_FORK_OPTIONS_INIT;
+	abx_forks *forks = NULL;
+	bool all = true;
+
+	o.count = 2;
+	int r = abx_sandbox_fork(sandbox, &o, &forks, &err);
+	if (r == ABX_EUNSUPPORTED) {
+		printf("ok %u - forks # SKIP %s\n", ++step_count, abx_error_message(err));
+		return;
+	}
+	ok(r == 2 && abx_forks_count(forks) == 2, "two forks");
+	for (size_t i = 0; forks && i < abx_forks_count(forks); i++) {
+		abx_sandbox *one = abx_forks_at(forks, i)->sandbox;
+
+		all &= one && has_file(one, "/home/user/kept");
+		if (one)
+			abx_sandbox_kill(one, NULL);
+	}
+	ok(r > 0 && all, "each has its files");
+	abx_forks_free(forks);
+}
+
 /* ---- commands ---- */
 
 static bool runs(const char *cmd, const abx_command_options *o, int exit_code,
@@ -547,6 +642,9 @@ int main(void)
 	if (sandbox) {
 		test_sandbox();
 		test_pause();
+		test_watching_it();
+		test_snapshots();
+		test_fork();
 		test_commands();
 		test_background();
 		test_pty();

@@ -30,6 +30,15 @@ static const struct {
 	ROW(abx_file_options, 80),
 	ROW(abx_file_url_options, 24),
 	ROW(abx_file_info, 96),
+	ROW(abx_metric, 72),
+	ROW(abx_metrics_options, 24),
+	ROW(abx_log_entry, 40),
+	ROW(abx_logs_options, 40),
+	ROW(abx_snapshot_info, 32),
+	ROW(abx_snapshot_options, 16),
+	ROW(abx_snapshot_list_options, 32),
+	ROW(abx_fork_options, 16),
+	ROW(abx_fork, 24),
 	ROW(abx_apply_options, 32),
 #undef ROW
 };
