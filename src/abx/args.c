@@ -42,8 +42,10 @@ static const struct flag flags[] = {
 	  "KEY=VALUE", "a variable for the processes in the sandbox; repeatable" },
 	{ "metadata", 'm', FLAG_LIST, AT(metadata), AT(n_metadata), MAKES, "KEY=VALUE",
 	  "kept with the sandbox; repeatable" },
-	{ "timeout", 0, FLAG_VALUE, AT(timeout), 0, MAKES | CLI_EXEC | CLI_RESUME, "TIME",
-	  "create, resume: idle time the sandbox lives; run, exec: time the command may "
+	{ "timeout", 0, FLAG_VALUE, AT(timeout), 0,
+	  MAKES | CLI_EXEC | CLI_RESUME | CLI_FORK, "TIME",
+	  "create, resume, fork: idle time the sandbox lives; run, exec: time the "
+	  "command may "
 	  "take. "
 	  "90, 30s, 5m, 1h" },
 	{ "on-timeout", 0, FLAG_VALUE, AT(on_timeout), 0, CLI_CREATE, "WHAT",
@@ -54,6 +56,11 @@ static const struct flag flags[] = {
 	  "keep its files, not its memory" },
 	{ "reboot", 0, FLAG_SWITCH, AT(reboot), 0, CLI_RESUME, NULL,
 	  "begin anew, with its files but without its memory" },
+	{ "name", 0, FLAG_VALUE, AT(name), 0, CLI_SNAPSHOT | CLI_SNAPSHOTS, "NAME",
+	  "of the snapshot; a-z, 0-9, - and _" },
+	{ "count", 0, FLAG_VALUE, AT(count), 0, CLI_FORK, "N", "forks; default: 1" },
+	{ "follow", 'f', FLAG_SWITCH, AT(follow), 0, CLI_LOGS, NULL,
+	  "go on with what comes, until Ctrl-C" },
 	{ "user", 'u', FLAG_VALUE, AT(user), 0, STARTS | CLI_CP | CLI_LS | CLI_WATCH,
 	  "NAME", "account in the sandbox" },
 	{ "cwd", 0, FLAG_VALUE, AT(cwd), 0, STARTS, "PATH",
@@ -149,9 +156,50 @@ static int take(struct cli_args *args, size_t index, const char *value)
 	return 0;
 }
 
+static const struct flag *flag_named(const char *text)
+{
+	text += text[0] == '-';
+	text += text[0] == '-';
+	for (size_t i = 0; i < N_FLAGS; i++)
+		if (strcmp(flags[i].name, text) == 0 ||
+		    (flags[i].letter == text[0] && text[1] == '\0'))
+			return &flags[i];
+	return NULL;
+}
+
+/* The command the line is for, before it is read: a letter may stand for one flag here
+ * and for another there. */
+static unsigned command_of(int argc, char **argv)
+{
+	for (int i = 1; i < argc; i++) {
+		const struct flag *flag;
+
+		if (argv[i][0] != '-') {
+			const struct cli_command *command = cli_command_find(argv[i]);
+			return command != NULL ? (unsigned)command->bit : CLI_READ;
+		}
+		flag = flag_named(argv[i]);
+		i += flag != NULL && flag->kind != FLAG_SWITCH;
+	}
+	return 0;
+}
+
+/* Whether another flag of the same letter has it here. */
+static bool has_letter(size_t index, unsigned command)
+{
+	for (size_t i = 0; i < N_FLAGS; i++) {
+		if (i == index || flags[i].letter != flags[index].letter)
+			continue;
+		if ((flags[i].commands & command) != 0 ||
+		    ((flags[index].commands & command) == 0 && i > index))
+			return false;
+	}
+	return flags[index].letter != '\0';
+}
+
 /* The tables getopt wants: long ones give 256 and their index, so that they meet no
  * letter. */
-static void getopt_tables(struct option *longs, char *letters)
+static void getopt_tables(struct option *longs, char *letters, unsigned command)
 {
 	*letters++ = ':';
 	for (size_t i = 0; i < N_FLAGS; i++) {
@@ -160,7 +208,7 @@ static void getopt_tables(struct option *longs, char *letters)
 					 flags[i].kind == FLAG_SWITCH ? no_argument
 								      : required_argument,
 					 NULL, 256 + (int)i };
-		if (flags[i].letter == '\0')
+		if (!has_letter(i, command))
 			continue;
 		*letters++ = flags[i].letter;
 		if (flags[i].kind != FLAG_SWITCH)
@@ -170,12 +218,12 @@ static void getopt_tables(struct option *longs, char *letters)
 	longs[N_FLAGS] = (struct option){ 0 };
 }
 
-static size_t flag_index(int option)
+static size_t flag_index(int option, unsigned command)
 {
 	if (option >= 256)
 		return (size_t)(option - 256);
 	for (size_t i = 0; i < N_FLAGS; i++)
-		if (flags[i].letter == option)
+		if (flags[i].letter == option && has_letter(i, command))
 			return i;
 	return N_FLAGS;
 }
@@ -203,16 +251,17 @@ int cli_args_parse(int argc, char **argv, struct cli_args *ret)
 	struct option longs[N_FLAGS + 1];
 	char letters[3 * N_FLAGS + 2];
 	size_t after = words_after_dashes(argc, argv);
+	unsigned command = command_of(argc, argv);
 	int option;
 
-	getopt_tables(longs, letters);
+	getopt_tables(longs, letters, command);
 	opterr = 0;
 	while ((option = getopt_long_only(argc, argv, letters, longs, NULL)) != -1) {
 		if (option == '?')
 			return fail_unknown(argv[optind - 1], CLI_ANY, NULL);
 		if (option == ':')
 			return cli_fail(NULL, "%s needs a value", argv[optind - 1]);
-		size_t i = flag_index(option);
+		size_t i = flag_index(option, command);
 		if (optarg != NULL && optarg == argv[optind - 1] && optarg[0] == '-' &&
 		    optarg[1] != '\0')
 			return cli_fail(

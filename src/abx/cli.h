@@ -57,6 +57,8 @@ struct cli_args {
 	/* what a timeout does, what a pause keeps */
 	const char *on_timeout;
 	bool auto_resume, files_only, reboot;
+	const char *name, *count;
+	bool follow;
 	/* how it is shown */
 	bool json, wide, help, version;
 	/* which flags were there: one bit for each row of the flag table */
@@ -123,6 +125,12 @@ int cmd_shell(const struct cli_args *args);
 int cmd_watch(const struct cli_args *args);
 int cmd_pause(const struct cli_args *args);
 int cmd_resume(const struct cli_args *args);
+int cmd_logs(const struct cli_args *args);
+int cmd_metrics(const struct cli_args *args);
+int cmd_snapshot(const struct cli_args *args);
+int cmd_snapshots(const struct cli_args *args);
+int cmd_delete_snapshots(const struct cli_args *args);
+int cmd_fork(const struct cli_args *args);
 /* A file as `ls --json` and `watch --json` show it. */
 struct json_object *cli_file_json(const abx_file_info *info);
 

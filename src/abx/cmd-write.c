@@ -169,6 +169,8 @@ int cmd_delete(const struct cli_args *args)
 	abx_error *err = NULL;
 	int r;
 
+	if (args->n_words > 0 && strcmp(args->words[0], "snapshots") == 0)
+		return cmd_delete_snapshots(args);
 	r = cli_address_parse(args->words, args->n_words, &a);
 	if (r != 0)
 		return r;

@@ -46,6 +46,18 @@ const struct cli_command cli_commands[] = {
 	  "Pauses sandboxes: files and memory are kept, nothing in them runs." },
 	{ "resume", CLI_RESUME, cmd_resume, "resume ID... [--timeout TIME] [--reboot]",
 	  "Makes paused sandboxes run again, where they were." },
+	{ "logs", CLI_LOGS, cmd_logs, "logs [-f] ID",
+	  "What a sandbox's container wrote, and what the platform did with it." },
+	{ "metrics", CLI_METRICS, cmd_metrics, "metrics ID",
+	  "What a sandbox used: processor, memory, disk." },
+	{ "snapshot", CLI_SNAPSHOT, cmd_snapshot, "snapshot ID [--name NAME]",
+	  "Keeps what a sandbox is now, and prints the snapshot's id: abx create "
+	  "--template takes it." },
+	{ "snapshots", CLI_SNAPSHOTS, cmd_snapshots,
+	  "snapshots [SANDBOX] [--name NAME]\n       abx delete snapshots ID...",
+	  "Lists snapshots." },
+	{ "fork", CLI_FORK, cmd_fork, "fork ID [--count N] [--timeout TIME]",
+	  "Makes more of a sandbox as it is now, and prints their ids." },
 	{ "kill", CLI_KILL, cmd_kill, "kill ID...",
 	  "Ends sandboxes and everything in them." },
 	{ "update", CLI_UPDATE, cmd_update,
@@ -54,7 +66,8 @@ const struct cli_command cli_commands[] = {
 	  "Changes one object to what the file says: what the file leaves out is "
 	  "removed." },
 	{ "delete", CLI_DELETE, cmd_delete,
-	  "delete envs|templates NAME\n       abx delete envs NAME pools POOL",
+	  "delete envs|templates NAME\n       abx delete envs NAME pools POOL\n"
+	  "       abx delete snapshots ID...",
 	  "Deletes one object." },
 	{ "scale", CLI_SCALE, cmd_scale, "scale envs NAME pools POOL --replicas N",
 	  "Sets how many Pods a pool keeps." },

@@ -175,6 +175,57 @@ def _():
     abx("kill", id)
 
 
+@step("logs: what the platform did; -f goes on, and ends with a signal")
+def _():
+    entries = [json.loads(line) for line in abx("logs", "--json", Held.id).stdout.splitlines()]
+    assert entries and all(entry["timestampMs"] > 0 and entry["level"] for entry in entries), entries
+    assert abx("logs", Held.id).stdout.count(b"\n") == len(entries)
+    process = subprocess.Popen([ABX, "logs", "-f", Held.id], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE)
+    assert process.stdout.readline()
+    time.sleep(1)
+    process.send_signal(signal.SIGINT)
+    assert process.wait(10) == 128 + signal.SIGINT
+    assert process.stdout.read().count(b"\n") == len(entries) - 1, "an entry twice, or one left out"
+    done = abx("logs", "nosuchsandbox0000000", check=False)
+    assert done.returncode == 1 and b"nosuchsandbox0000000" in done.stderr, done
+
+
+@step("metrics: rows of time, processor, memory and disk")
+def _():
+    rows = wait_for("metrics", lambda: abx_json("metrics", Held.id), 30)
+    assert rows[0]["memoryTotalBytes"] > 0 and "cpuUsedPct" in rows[0], rows[0]
+    table = abx("metrics", Held.id).stdout.decode()
+    assert "memory" in table and "MiB" in table, table
+
+
+@step("snapshot, snapshots, create from one, delete")
+def _():
+    execute("--", "sh", "-c", "echo kept >/home/user/kept")
+    snapshot = abx("snapshot", Held.id, "--name", "abx-test").stdout.decode().strip()
+    assert any(row["snapshotId"] == snapshot for row in abx_json("snapshots"))
+    assert any(row["snapshotId"] == snapshot for row in abx_json("snapshots", Held.id))
+    assert snapshot in abx("snapshots", "--name", "abx-test").stdout.decode()
+    second = abx("create", "--template", snapshot).stdout.decode().strip()
+    done = subprocess.run([ABX, "exec", second, "--", "cat", "/home/user/kept"], stdin=subprocess.DEVNULL,
+                          capture_output=True, timeout=60)
+    abx("kill", second)
+    assert done.stdout == b"kept\n", done
+    assert abx("delete", "snapshots", snapshot).stdout.decode() == "deleted %s\n" % snapshot
+    done = abx("delete", "snapshots", snapshot, check=False)
+    assert done.returncode == 1 and snapshot.encode() in done.stderr, done
+
+
+@step("fork: more of it, each with its files")
+def _():
+    forks = abx("fork", Held.id, "--count", "2", "--timeout", "2m").stdout.decode().split()
+    assert len(forks) == 2 and len({*forks, Held.id}) == 3, forks
+    for each in forks:
+        done = subprocess.run([ABX, "exec", each, "--", "cat", "/home/user/kept"], stdin=subprocess.DEVNULL,
+                              capture_output=True, timeout=60)
+        assert done.stdout == b"kept\n", done
+    abx("kill", *forks)
+
+
 @step("run: a sandbox for one command, gone afterwards; the exit code passed on")
 def _():
     before = sorted(running_ids())
