@@ -32,8 +32,8 @@ typedef void (*abx_snapshot_info_fn)(void *userdata, int r, abx_snapshot_info *i
 /** How to make a snapshot. Strings are borrowed for the call. */
 typedef struct abx_snapshot_options {
 	size_t size;      /* set by ABX_SNAPSHOT_OPTIONS_INIT */
-	const char *name; /* a-z, 0-9, - and _; may be given again, the id names one;
-			     NULL: none */
+	const char *name; /* a-z, 0-9, - and _; the caller's older one of that name is
+			     replaced; NULL: none */
 } abx_snapshot_options;
 #define ABX_SNAPSHOT_OPTIONS_INIT ABX_OPTIONS_INIT(abx_snapshot_options)
 /** Does what ABX_SNAPSHOT_OPTIONS_INIT does. Since: 0.1.0 */
