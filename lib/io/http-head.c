@@ -165,7 +165,10 @@ static int materialise(abx__http_head *head, const struct collected *c, const ch
 	text[len] = '\0';
 	for (size_t i = 0; i < c->count; i++) {
 		fields[i].name = terminated(text, data, c->names[i]);
-		fields[i].value = terminated(text, data, c->values[i]);
+		/* http_parser finds an empty value where the next line begins: nothing
+		 * may be written there. */
+		fields[i].value = c->values[i].len ? terminated(text, data, c->values[i])
+						   : fields[i].name + c->names[i].len;
 	}
 	head->block = block;
 	head->fields = fields;

@@ -505,7 +505,7 @@ static void test_packed(void)
 
 static void test_file_extras(void)
 {
-	const char *const metadata[] = { "kind=plot", NULL };
+	const char *const metadata[] = { "kind=plot", "note=", NULL };
 	const char *const parts[] = { "/tmp/part1", "/tmp/part2", NULL };
 	abx_file_options o = ABX_FILE_OPTIONS_INIT;
 	abx_file_info *info = NULL;

@@ -48,6 +48,7 @@ Test(io_http_head, a_request_is_taken_apart)
 	cr_assert_str_eq(head.fields[1].name, "X-Two");
 	cr_assert_str_eq(abx__http_head_get(&head, "x-two"), "v w");
 	cr_assert_str_eq(abx__http_head_get(&head, "x-empty"), "");
+	cr_assert_str_eq(head.fields[3].name, "Content-Length");
 	cr_assert_null(abx__http_head_get(&head, "x"));
 	cr_assert_eq(head.content_length, 12);
 	cr_assert(head.keep_alive && head.expect_continue && !head.chunked &&
