@@ -1,7 +1,7 @@
 /*
- * http-server-priv.h - what http-server.c (listening, connections, deadlines), http-req.c
- * (HTTP/1.1's side of reading), http-exchange.c (the request as handlers see it),
- * http-res.c (the answer), http-secure.c (TLS below) and http2*.c share. Nobody else
+ * http-server-priv.h - what http-server.c (connections, deadlines), http-listen.c,
+ * http-req.c (HTTP/1.1's side of reading), http-exchange.c (the request as handlers see
+ * it), http-res.c (the answer), http-secure.c (TLS below) and http2*.c share. Nobody else
  * includes it.
  *
  * A link is one accepted connection with the one exchange it is at; under HTTP/2 the
@@ -210,7 +210,13 @@ struct abx__http_server {
 	char date[40];
 };
 
+/* http-listen.c */
+void abx__http_listener_close(struct listener *listener);
+
 /* http-server.c */
+void abx__http_server_connection(uv_stream_t *stream,
+				 int status);           /* libuv's, of a listener */
+void abx__http_server_unhold(abx__http_server *server); /* a handle less of the server */
 void abx__http_link_kick(abx__http_link *link);
 void abx__http_link_abort(abx__http_link *link); /* closes at once; `closed` says false */
 void abx__http_link_set_deadline(abx__http_link *link, uint64_t after_ms); /* 0: none */

@@ -1,6 +1,6 @@
 /*
- * http2-priv.h - what http2.c (the session on a link) and http2-stream.c (its streams,
- * which are the exchanges) share.
+ * http2-priv.h - what http2.c (the session on a link), http2-stream.c (its streams, which
+ * are the exchanges) and http2-answer.c share.
  *
  * nghttp2's callbacks only take down what came; handlers run afterwards, from the list of
  * due streams (h2_run_due()), within a frame of the link (http-server-priv.h). So no call
@@ -77,13 +77,17 @@ struct h2_session {
 	bool is_dead;
 };
 
+static inline uint64_t h2_now(const struct h2_stream *stream)
+{
+	return uv_now(stream->session->link->server->opts.loop);
+}
+
 /* http2.c */
 void h2_due(struct h2_stream *stream); /* from callbacks */
 void h2_kick(struct h2_stream *stream);
 void h2_spend(struct h2_session *session, struct h2_piece *piece);
 
 /* http2-stream.c */
-extern const abx__http_req_ops h2_req_ops;
 struct h2_stream *h2_stream_new(struct h2_session *session, int32_t id);
 void h2_stream_free(struct h2_stream *stream);
 /* A field of the head. ABX_ENOMEM; ABX_EPROTO: too much of what is refused already. */
@@ -93,6 +97,9 @@ int h2_stream_field(struct h2_stream *stream, const char *name, size_t name_len,
 bool h2_stream_run(struct h2_stream *stream);
 /* Tells the handler that the exchange is over. */
 void h2_stream_finish(struct h2_stream *stream, bool answered);
+
+/* http2-answer.c */
+extern const abx__http_req_ops h2_req_ops;
 int h2_stream_send(nghttp2_session *ng, nghttp2_frame *frame, const uint8_t *head,
 		   size_t len, nghttp2_data_source *source, void *userdata);
 
