@@ -166,6 +166,7 @@ void abx__control_free(abx__control *control)
 		abx__claim_free(control->claims);
 	while (control->pods)
 		abx__podrec_free(control->pods);
+	abx__metrics_drop(control);
 	abx__sandboxes_done(&control->sandboxes);
 	abx__snapshots_done(control);
 	while (control->envs)

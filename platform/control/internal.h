@@ -39,6 +39,7 @@ typedef struct abx__sandbox abx__sandbox;
 typedef struct abx__write abx__write;
 typedef struct abx__move abx__move;
 typedef struct abx__metrics abx__metrics;
+typedef struct abx__metrics_asking abx__metrics_asking;
 typedef struct abx__snapshot abx__snapshot;
 
 /* What templates and envs have in common: a stored document. */
@@ -297,7 +298,8 @@ struct abx__control {
 	abx__timer persist_timer;
 	abx__timer metrics_timer;
 	size_t metrics_turn; /* who is asked next */
-	int in_flight;       /* calls into the ports that have not answered */
+	abx__metrics_asking *metrics_asking;
+	int in_flight; /* calls into the ports that have not answered */
 	enum {
 		ABX__CONTROL_NEW,
 		ABX__CONTROL_STARTING,
@@ -474,6 +476,8 @@ void abx__metrics_fired(abx__timer *timer);
 /* A sandbox runs: from now on there is something to ask. */
 void abx__metrics_wake(abx__control *control);
 void abx__metrics_free(abx__metrics *metrics);
+/* Questions without an answer. */
+void abx__metrics_drop(abx__control *control);
 
 /* reclaim.c */
 void abx__sandbox_arm_idle(abx__sandbox *sandbox);

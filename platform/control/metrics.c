@@ -111,15 +111,27 @@ static void take(abx__sandbox *s, const abx__pod_stats *stats)
 
 /* ---- asking ---- */
 
-typedef struct asking {
+/* Control's, so that it goes with it when the answer never comes. */
+struct abx__metrics_asking {
 	abx__control *control;
+	abx__metrics_asking *prev, *next;
 	char id[ABX__SANDBOX_ID_LEN + 1];
-} asking;
+};
+
+void abx__metrics_drop(abx__control *control)
+{
+	while (control->metrics_asking) {
+		abx__metrics_asking *a = control->metrics_asking;
+
+		DL_DELETE(control->metrics_asking, a);
+		abx__free(a);
+	}
+}
 
 static void on_stats(void *userdata, int r, const abx__pod_stats *stats,
 		     const abx_error *err)
 {
-	asking *a = userdata;
+	abx__metrics_asking *a = userdata;
 	abx__control *control = a->control;
 	abx__sandbox *s = abx__sandboxes_get(&control->sandboxes, a->id);
 
@@ -129,6 +141,7 @@ static void on_stats(void *userdata, int r, const abx__pod_stats *stats,
 		if (r == ABX_OK && s->rec.state == ABX__SANDBOX_RUNNING)
 			take(s, stats);
 	}
+	DL_DELETE(control->metrics_asking, a);
 	abx__free(a);
 	abx__control_call_end(control);
 }
@@ -136,7 +149,7 @@ static void on_stats(void *userdata, int r, const abx__pod_stats *stats,
 static void ask(abx__sandbox *s)
 {
 	abx__engine *engine = s->control->config.engine;
-	asking *a = abx__malloc(sizeof(*a));
+	abx__metrics_asking *a = abx__calloc(1, sizeof(*a));
 
 	if (!s->metrics)
 		s->rec.metrics = s->metrics = abx__calloc(1, sizeof(*s->metrics));
@@ -146,6 +159,7 @@ static void ask(abx__sandbox *s)
 	}
 	a->control = s->control;
 	abx__str_copy(a->id, sizeof(a->id), s->id);
+	DL_APPEND(s->control->metrics_asking, a);
 	s->metrics->asked = true;
 	abx__control_call_begin(s->control);
 	engine->ops->stat_pod(engine, s->pod->namespace_, s->pod->name, on_stats, a);
