@@ -13,7 +13,6 @@ static world w;
 static void setup(void)
 {
 	world_init(&w);
-	world_boot(&w);
 	world_template(&w, "base");
 }
 
