@@ -485,5 +485,7 @@ int main(int argc, char **argv)
 	abx__free(s.socket_path);
 	abx__free(s.podd_socket);
 	abx__free(s.log_file);
+	abx__free(s.tls_cert);
+	abx__free(s.tls_key);
 	return r < 0 ? die(err) : r;
 }
