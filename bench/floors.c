@@ -220,14 +220,19 @@ static int visit(const char *path, const struct stat *st, int type, struct FTW *
 
 void cgroup_each(const char *cgroup, void (*each)(long pid))
 {
+	int tries = 5;
+
+	/* A Pod that ends meanwhile takes its folder away from under the walk. */
 	walk_each = each;
-	if (nftw(cgroup, visit, 16, FTW_PHYS) < 0)
+	do
+		walk_kib = walk_processes = 0;
+	while (nftw(cgroup, visit, 16, FTW_PHYS) < 0 && --tries > 0);
+	if (tries == 0)
 		rig_die("cannot walk %s", cgroup);
 }
 
 long cgroup_pss_kib(const char *cgroup, int *ret_processes)
 {
-	walk_kib = walk_processes = 0;
 	cgroup_each(cgroup, add_process);
 	*ret_processes = walk_processes;
 	return walk_kib;
