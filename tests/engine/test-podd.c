@@ -997,6 +997,70 @@ PODD_TEST(what_a_killed_podd_left_half_done_is_collected_at_the_start)
 	podd_peer_wait_clean(&p);
 }
 
+/* The test's shell keeps two of its own. */
+PODD_TEST(a_container_inherits_no_descriptor_of_its_starter)
+{
+	const char *out =
+		podd_peer_run(&p, "a", "host:", "ls -l /proc/1/fd | grep -c memfd", "");
+
+	cr_assert_str_eq(out, "0\n");
+}
+
+/* The one folder of the Pod whose name begins so; false: none. */
+static bool folder_of_a(const char *prefix, char name[64], ino_t *ret_inode)
+{
+	DIR *d = opendir(in_dir("podd/pods/t_a"));
+	struct dirent *e;
+	bool found = false;
+
+	while (d && (e = readdir(d)))
+		if (strncmp(e->d_name, prefix, strlen(prefix)) == 0 &&
+		    !strstr(e->d_name, ".new")) {
+			snprintf(name, 64, "%.63s", e->d_name);
+			*ret_inode = e->d_ino;
+			found = true;
+		}
+	if (d)
+		closedir(d);
+	return found;
+}
+
+static void wait_for_spare(char name[64], ino_t *ret_inode)
+{
+	bool found = false;
+
+	for (int i = 0; i < 4000 && !found; i++) {
+		found = folder_of_a("spare-", name, ret_inode);
+		nanosleep(&(struct timespec){ .tv_nsec = 5000000 }, NULL);
+	}
+	cr_assert(found, "no spare was made");
+}
+
+PODD_TEST(the_next_container_uses_the_folder_made_ahead)
+{
+	char name[64], before[64];
+	ino_t spare, used;
+
+	podd_peer_create(&p, "a", "runtime:", SLEEP, "");
+	cr_assert_str_eq(podd_peer_settle(&p, "a", 1), "running");
+	wait_for_spare(name, &spare);
+	cr_assert_eq(podd_peer_swap(&p, "a", "host:", 2, false), ABX_OK);
+	cr_assert_str_eq(podd_peer_settle(&p, "a", 2), "running");
+	cr_assert(folder_of_a("c", name, &used));
+	cr_assert_eq(used, spare);
+	/* A new podd does not know what an earlier one made it for: it makes its own. */
+	wait_for_spare(before, &spare);
+	podd_peer_disconnect(&p);
+	podd_fixture_kill(&p.podd, SIGKILL);
+	podd_fixture_start(&p.podd);
+	podd_peer_connect(&p);
+	cr_assert_str_eq(podd_peer_settle(&p, "a", 2), "running");
+	wait_for_spare(name, &spare);
+	cr_assert_str_neq(name, before);
+	podd_peer_delete(&p, "a");
+	podd_peer_wait_clean(&p);
+}
+
 /* This test's process sees cgroup v2 alone, and so does its podd. */
 static void init_v2(void)
 {
