@@ -178,6 +178,9 @@ int abx__process_tree_signal(pid_t leader, int sig)
 	ABX_CLEANUP(snapshot_done) struct snapshot snapshot = { 0 };
 	int r = 0;
 
+	/* Halted it starts nobody between the look and the signal, and wakes up to it. */
+	if (sig != SIGKILL)
+		kill(leader, SIGSTOP);
 	for (int round = 0; round < (sig == SIGKILL ? KILL_ROUNDS : 1); round++) {
 		take_snapshot(&snapshot);
 		mark_members(&snapshot, leader);
@@ -185,9 +188,11 @@ int abx__process_tree_signal(pid_t leader, int sig)
 		if (round == 0 && kill(leader, sig) < 0)
 			r = -errno;
 		if (!signal_members(&snapshot, leader, sig) && snapshot.count > 0)
-			return r;
+			break;
 	}
 	if (snapshot.count == 0)
 		kill(-leader, sig);
+	if (sig != SIGKILL)
+		kill(leader, SIGCONT);
 	return r;
 }
