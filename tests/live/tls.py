@@ -1,8 +1,7 @@
 """The TLS listener of a running instance: certificate and names, HTTP/1.1 and HTTP/2, the host form, WebSockets, events,
 half-close, and the official E2B SDKs with nothing but E2B_DOMAIN and the CA.
 
-Names below the domain are resolved by a name server of this file's own, which programs see in a mount namespace of
-theirs; curl is told by --resolve.
+Names below the domain are resolved by names.py's name server; curl is told by --resolve.
 """
 import base64
 import hashlib
@@ -17,6 +16,7 @@ import tempfile
 import threading
 import time
 
+from names import run_named, serve_names
 from harness import ABX, STATE_DIR, TOP, Sandbox, Skip, finish, note, step, wait_for
 
 with open(os.path.join(STATE_DIR, "agentboxd.json"), encoding="utf-8") as file:
@@ -30,8 +30,6 @@ ADDRESS, _, port_text = instance["tlsListen"][0].rpartition(":")
 PORT = int(port_text)
 CA = instance["ca"]
 DOMAIN = instance["domain"]
-E2B_KEY = os.environ["E2B_API_KEY"]
-NAMESERVER = "127.0.0.77"
 work = tempfile.TemporaryDirectory(prefix="agentbox-tls-")
 os.chmod(work.name, 0o755)
 
@@ -325,37 +323,9 @@ def _():
 
 # ---- the official SDKs, by E2B_DOMAIN and the CA alone ----
 
-def serve_names():
-    """Every A question is answered with the listener's address."""
-    server = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-    server.bind((NAMESERVER, 53))
-
-    def run():
-        while True:
-            question, peer = server.recvfrom(1500)
-            end = question.index(b"\0", 12) + 5
-            is_a = question[end - 4:end - 2] == b"\0\x01"
-            answer = question[:2] + b"\x81\x80\0\x01" + (b"\0\x01" if is_a else b"\0\0") + b"\0\0\0\0" + question[12:end]
-            if is_a:
-                answer += b"\xc0\x0c\0\x01\0\x01\0\0\0\x05\0\x04" + socket.inet_aton(ADDRESS)
-            server.sendto(answer, peer)
-    threading.Thread(target=run, daemon=True).start()
-
-
 def sdk(program, **variables):
-    """Runs it where names are ours, with E2B_DOMAIN alone; its TAP lines as one step."""
-    resolv = os.path.join(work.name, "resolv.conf")
-    with open(resolv, "w", encoding="utf-8") as lines:
-        lines.write("nameserver %s\noptions timeout:2 attempts:2\n" % NAMESERVER)
-    env = {name: value for name, value in os.environ.items() if not name.startswith(("E2B_", "AGENTBOX_"))}
-    env.update(variables, E2B_API_KEY=E2B_KEY, E2B_DOMAIN="%s:%d" % (DOMAIN, PORT), NO_PROXY="*", no_proxy="*")
-    done = subprocess.run(["unshare", "-m", "sh", "-c", "mount --bind %s /etc/resolv.conf && exec \"$@\"" % resolv, "sh",
-                           *program], env=env, capture_output=True, timeout=240)
-    lines = done.stdout.decode("utf-8", "replace").splitlines()
-    passed = sum(line.startswith("ok ") for line in lines)
-    for line in lines:
-        if line.startswith(("not ok", "#   ")):
-            note(line)
+    """Its TAP lines as one step."""
+    done, passed = run_named(program, E2B_DOMAIN="%s:%d" % (DOMAIN, PORT), **variables)
     assert done.returncode == 0 and passed > 0, "%d passed, exit %d\n%s" % (passed, done.returncode,
                                                                              done.stderr.decode("utf-8", "replace")[-2000:])
     note("%d steps of %s passed" % (passed, os.path.basename(program[-1])))
@@ -367,7 +337,7 @@ def need(path):
     return path
 
 
-serve_names()
+serve_names(ADDRESS)
 scenario = os.path.join(TOP, "tests", "e2b", "scenario")
 modules = os.path.join(TOP, "build", "sdk", "node")
 
