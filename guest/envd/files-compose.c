@@ -8,7 +8,7 @@
 #include "envd/compose.h"
 #include "envd/envd.h"
 #include "envd/files.h"
-#include "envd/path.h"
+#include "envd/upload.h"
 #include "io/json.h"
 
 #define MAX_BODY_BYTES ((size_t)4 << 20)
@@ -38,19 +38,6 @@ static void run(uv_work_t *work)
 	abx__compose_run(&((struct job *)work->data)->compose);
 }
 
-static json_object *describe(const char *path)
-{
-	json_object *obj = json_object_new_object();
-
-	if (obj && (abx__json_set_str(obj, "path", path) < 0 ||
-		    abx__json_set_str(obj, "name", abx__path_base(path)) < 0 ||
-		    abx__json_set_str(obj, "type", "file") < 0)) {
-		json_object_put(obj);
-		return NULL;
-	}
-	return obj;
-}
-
 static void after_run(uv_work_t *work, int status)
 {
 	struct job *job = work->data;
@@ -69,7 +56,7 @@ static void after_run(uv_work_t *work, int status)
 					  abx_error_message(compose->err));
 		else
 			abx__answer_json_take(job->req, 200, "application/json",
-					      describe(compose->path));
+					      abx__upload_describe(compose->path));
 	}
 	free_job(job);
 }

@@ -283,14 +283,13 @@ static int add_metadata(json_object *obj, const char *path)
 	return r;
 }
 
-static json_object *describe(const char *path, bool has_metadata)
+json_object *abx__upload_describe(const char *path)
 {
 	json_object *obj = json_object_new_object();
 
 	if (obj && (abx__json_set_str(obj, "path", path) < 0 ||
 		    abx__json_set_str(obj, "name", abx__path_base(path)) < 0 ||
-		    abx__json_set_str(obj, "type", "file") < 0 ||
-		    (has_metadata && add_metadata(obj, path) < 0))) {
+		    abx__json_set_str(obj, "type", "file") < 0)) {
 		json_object_put(obj);
 		return NULL;
 	}
@@ -302,9 +301,13 @@ json_object *abx__upload_answer(const abx__upload *upload)
 	json_object *list = json_object_new_array();
 
 	for (size_t i = 0; list && i < upload->count; i++) {
-		json_object *file =
-			describe(upload->paths[i], upload->metadata.count > 0);
+		json_object *file = abx__upload_describe(upload->paths[i]);
 
+		if (file && upload->metadata.count > 0 &&
+		    add_metadata(file, upload->paths[i]) < 0) {
+			json_object_put(file);
+			file = NULL;
+		}
 		if (!file || abx__json_push_take(list, file) < 0) {
 			json_object_put(list);
 			return NULL;

@@ -46,6 +46,9 @@ void abx__upload_pour(abx__upload *upload, abx__tube *tube);
 void abx__upload_finish(abx__upload *upload);
 /* [{"path","name","type":"file","metadata"?}]; NULL when out of memory. */
 json_object *abx__upload_answer(const abx__upload *upload);
+/* What the answers of the file endpoints say of one file: {"path","name","type":"file"}.
+ */
+json_object *abx__upload_describe(const char *path);
 void abx__upload_done(abx__upload *upload);
 
 #endif
