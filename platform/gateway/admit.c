@@ -52,6 +52,22 @@ bool abx__gateway_has_proof(const abx__sandbox_rec *rec, const abx__route *route
 	return rec->traffic_token && !abx__gateway_bars(rec, route->port, req);
 }
 
+/* Envd checks its token itself, but only once it runs: whoever may not use it shall not
+ * wake it. A signature is envd's to check. */
+const char *abx__gateway_bars_waking(const abx__sandbox_rec *rec, const abx__route *route,
+				     const abx__http_req *req)
+{
+	const char *token;
+
+	if (!rec->access_token || route->port != rec->runtime_port ||
+	    is_signed_files(route->rest))
+		return NULL;
+	token = abx__http_req_header(req, "x-access-token");
+	if (token && abx__secret_equals(rec->access_token, token, strlen(token)))
+		return NULL;
+	return ABX__GATEWAY_WAKES_NOT;
+}
+
 bool abx__gateway_speaks_tls(const abx__sandbox_rec *rec, uint16_t port)
 {
 	for (size_t i = 0; rec->ingress && i < rec->ingress->https_count; i++)

@@ -36,6 +36,12 @@ void abx__gateway_unhold(abx__gateway *gateway);
 #define ABX__GATEWAY_NOT_FOUND "The sandbox was not found"
 #define ABX__GATEWAY_NOT_RUNNING "The sandbox is not running"
 #define ABX__GATEWAY_PAUSED "The sandbox is paused"
+#define ABX__GATEWAY_RESERVED                                           \
+	"This path is reserved for the E2B control plane; a sandbox's " \
+	"address does not reach it"
+#define ABX__GATEWAY_WAKES_NOT                                         \
+	"The sandbox is paused, and wakes up for requests that carry " \
+	"its access token in the header 'X-Access-Token'"
 #define ABX__GATEWAY_PORT_CLOSED "The sandbox is running but port is not open"
 #define ABX__GATEWAY_TOKEN_MISSING                                    \
 	"Sandbox is secured with traffic access token. Token header " \
@@ -60,6 +66,9 @@ void abx__gateway_refuse_control(abx__http_req *req, const char *target);
 /* The words of the 403 for a request that may not come in; NULL: it may. */
 const char *abx__gateway_bars(const abx__sandbox_rec *rec, uint16_t port,
 			      const abx__http_req *req);
+/* The same for one that would wake a paused sandbox. */
+const char *abx__gateway_bars_waking(const abx__sandbox_rec *rec, const abx__route *route,
+				     const abx__http_req *req);
 /* The request carries a proof that is as good as a key: the traffic token, or a signature
    that envd will check. */
 bool abx__gateway_has_proof(const abx__sandbox_rec *rec, const abx__route *route,

@@ -101,6 +101,8 @@ void abx__gateway_serve(abx__gateway *gateway, abx__http_req *req)
 		return;
 	rec = find(gateway, &route);
 	refusal = rec ? abx__gateway_bars(rec, route.port, req) : NULL;
+	if (rec && !refusal && rec->state == ABX__SANDBOX_PAUSED)
+		refusal = abx__gateway_bars_waking(rec, &route, req);
 	if (!key_passes(gateway, req, &route, rec))
 		abx__gateway_refuse(req, route.form, 401, route.id, 0, "unauthorized");
 	else if (!rec)

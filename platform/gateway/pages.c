@@ -212,7 +212,7 @@ void abx__gateway_refuse_control(abx__http_req *req, const char *target)
 	int r = body && path ? ABX_OK : ABX_ENOMEM;
 
 	if (r == ABX_OK)
-		r = abx__json_set_str(body, "message", "not found");
+		r = abx__json_set_str(body, "message", ABX__GATEWAY_RESERVED);
 	if (r == ABX_OK)
 		r = abx__json_set_str(body, "path", path);
 	if (r == ABX_OK)

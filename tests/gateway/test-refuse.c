@@ -6,6 +6,10 @@
 
 #include "fixture.h"
 
+#define RESERVED                                                                         \
+	"This path is reserved for the E2B control plane; a sandbox's address does not " \
+	"reach it"
+
 Test(gateway_refuse, bodies_and_codes_are_the_contracts)
 {
 	static const struct {
@@ -52,10 +56,10 @@ Test(gateway_refuse, bodies_and_codes_are_the_contracts)
 		  "x\r\n\r\n",
 		  "400", "{\"error\":\"invalid sandbox port\"}" },
 		{ "POST /init?a=1 HTTP/1.1\r\nHost: 49983-abc.x\r\n\r\n", "404",
-		  "{\"message\":\"not found\",\"path\":\"/init\",\"code\":404}" },
+		  "{\"message\":\"" RESERVED "\",\"path\":\"/init\",\"code\":404}" },
 		{ "POST /x/%2e%2e/%69nit HTTP/1.1\r\nHost: 49983-nope.x\r\n\r\n", "404",
-		  "{\"message\":\"not "
-		  "found\",\"path\":\"/x/%2e%2e/%69nit\",\"code\":404}" },
+		  "{\"message\":\"" RESERVED
+		  "\",\"path\":\"/x/%2e%2e/%69nit\",\"code\":404}" },
 		{ "POST /%6 HTTP/1.1\r\nHost: 49983-abc.x\r\n\r\n", "400",
 		  "{\"sandboxId\":\"abc\",\"message\":\"The path's percent encoding is "
 		  "broken\",\"code\":400}" },

@@ -76,6 +76,44 @@ Test(gateway_waking, where_traffic_may_not_it_is_502)
 	}
 }
 
+#define ENVD_OF(id) "Host: x\r\nE2b-Sandbox-Id: " id "\r\nE2b-Sandbox-Port: 49983\r\n"
+
+Test(gateway_waking, envd_of_a_secure_one_wakes_for_its_token_or_a_signature_alone)
+{
+	static const struct {
+		const char *target, *header;
+		bool wakes;
+	} rows[] = {
+		{ "/health", "", false },
+		{ "/health", "X-Access-Token: \r\n", false },
+		{ "/health", "X-Access-Token: another\r\n", false },
+		{ "/files?path=a", "", false },
+		{ "/health", "X-Access-Token: envd-token\r\n", true },
+		{ "/files?path=a&signature=v1_x", "", true },
+	};
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct fixture f = { 0 };
+		char request[256];
+
+		start(&f, true);
+		f.table.recs[f.table.count - 1].access_token =
+			abx__secret_new("envd-token", 10);
+		snprintf(request, sizeof(request), "GET %s HTTP/1.1\r\n%s%s\r\n",
+			 rows[i].target, ENVD_OF("asleep"), rows[i].header);
+		wire_say(&f.w, request);
+		if (rows[i].wakes) {
+			WIRE_UNTIL(&f.w, resumer.asked == 1);
+			finish(ABX_ENOTFOUND);
+		} else {
+			WIRE_UNTIL(&f.w, wire_got(&f.w, "X-Access-Token"));
+			cr_assert(wire_got(&f.w, "HTTP/1.1 403 "));
+			cr_assert_eq(resumer.asked, 0);
+		}
+		fixture_stop(&f);
+	}
+}
+
 Test(gateway_waking, one_that_does_not_wake_up_is_said_so)
 {
 	static const struct {
