@@ -62,10 +62,11 @@ void abx__fake_engine_detach(abx__engine *engine);
  * applied. */
 void abx__fake_engine_fail(abx__engine *engine, enum abx__fake_op op, unsigned skip,
 			   unsigned count, int code);
-/* Containers of this image do not start: reason "ErrImagePull" or the like. NULL reason:
- * they do again. */
+/* The options of these names, from now on. */
 void abx__fake_engine_set_snapshot(abx__engine *engine, int64_t snapshot_ms);
 void abx__fake_engine_set_freeze(abx__engine *engine, int64_t freeze_ms);
+/* Containers of this image do not start: reason "ErrImagePull" or the like. NULL reason:
+ * they do again. */
 int abx__fake_engine_bad_image(abx__engine *engine, const char *image,
 			       const char *reason);
 /* The running container ends: the Pod fails with this reason and exit code. */
