@@ -281,7 +281,8 @@ FREEZE_TEST(a_stopped_pod_survives_podd)
 	become("stop");
 	cr_assert_eq(go_on(2), ABX_OK);
 	restart_podd();
-	cr_assert_str_eq(podd_peer_settle(&p, "a", 2), "running");
+	cr_assert_str_eq(podd_peer_settle(&p, "a", 2), "running", "%s",
+			 podd_peer_get(&p, "a", "message"));
 	while (number_in("starts") < 2)
 		nap(5);
 	podd_peer_delete(&p, "a");
