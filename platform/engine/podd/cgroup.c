@@ -407,19 +407,15 @@ bool abx__cgroup_is_frozen(struct podd *podd, const char *key)
 	return frozen;
 }
 
-/* v2, Linux 5.14 on: all of it at once, groups below it too. */
-static bool kill_v2(struct podd *podd, const char *key)
-{
-	char path[PATH_MAX];
-
-	return podd->cgroups.v2 && podd->cgroups.count &&
-	       group_path(podd, 0, key, path) == 0 &&
-	       write_file(path, "cgroup.kill", "1") == 0;
-}
-
+/*
+ * One by one, on v2 too: a group that was once killed by `cgroup.kill` is no place for
+ * CLONE_INTO_CGROUP any more. Linux 6.1 (6.1.0-50-cloud-amd64 was seen to) then kills
+ * every process that is cloned into it. What forks meanwhile dies with the init of its
+ * PID namespace, or of its parent's death.
+ */
 void abx__cgroup_kill(struct podd *podd, const char *key)
 {
-	char *text = kill_v2(podd, key) ? NULL : processes(podd, key);
+	char *text = processes(podd, key);
 
 	for (char *line = text, *end; line && *line; line = end) {
 		uint64_t pid;
