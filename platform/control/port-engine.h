@@ -151,9 +151,9 @@ typedef struct abx__engine_ops {
 	void (*delete_pod)(abx__engine *engine, const char *namespace_, const char *name,
 			   abx__engine_done done, void *userdata);
 
-	/* A connected stream socket to 127.0.0.1:port inside the Pod's network namespace.
-	   The caller owns the fd (non-blocking, close-on-exec). ABX_EUNAVAILABLE: nothing
-	   listens there. Any phase. */
+	/* A connected stream socket to port of 127.0.0.1, or of ::1 when that refuses,
+	   inside the Pod's network namespace. The caller owns the fd (non-blocking,
+	   close-on-exec). ABX_EUNAVAILABLE: nothing listens there. Any phase. */
 	void (*connect_pod)(abx__engine *engine, const char *namespace_, const char *name,
 			    uint16_t port, abx__fd_done done, void *userdata);
 

@@ -539,6 +539,24 @@ PODD_TEST(a_port_on_the_pods_loopback_is_reached_by_connect)
 	cr_assert_str_eq(text, "hello\n");
 }
 
+/* Which "localhost" is to some servers. */
+PODD_TEST(a_port_on_the_pods_ipv6_loopback_alone_is_reached_too)
+{
+	static const char request[] = "GET / HTTP/1.0\r\n\r\n";
+	char text[16] = "";
+
+	podd_peer_run(&p, "a", "runtime:", "httpd -f -p '[::1]:8001' >/dev/null 2>&1 &",
+		      "");
+	connect_to("a", 8001);
+	fcntl(p.reply_fd, F_SETFL, 0);
+	cr_assert_eq(write(p.reply_fd, request, sizeof(request) - 1),
+		     sizeof(request) - 1);
+	cr_assert_eq(read(p.reply_fd, text, 7), 7);
+	close(p.reply_fd);
+	p.reply_fd = -1;
+	cr_assert_str_eq(text, "HTTP/1.");
+}
+
 /* ---- images ---- */
 
 PODD_TEST(the_host_image_is_a_machine_for_user)

@@ -725,42 +725,67 @@ void abx__pod_delete(struct pod *pod)
 
 /* ---- a connection into it ---- */
 
+static int socket_inside(struct pod *pod, int family, abx_error **reterr)
+{
+	int fd, error;
+
+	if (setns(pod->netns_fd, CLONE_NEWNET) < 0)
+		return abx__error_errno(reterr, ABX_EIO, errno, "network of Pod %s",
+					pod->name);
+	fd = socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	error = fd < 0 ? errno : 0;
+	if (setns(pod->podd->host_netns_fd, CLONE_NEWNET) < 0)
+		_exit(70); /* never go on in a Pod's network */
+	return fd < 0 ? abx__error_errno(reterr, ABX_EIO, error, "socket") : fd;
+}
+
+/* 0, or what went wrong, as errno has it. Over loopback the answer is there when
+ * connect(2) returns, unless the listener's queue is full. */
+static int connect_now(int fd, const struct sockaddr *to, socklen_t to_len,
+		       bool *ret_pending)
+{
+	struct pollfd poll_fd = { .fd = fd, .events = POLLOUT };
+	socklen_t len = sizeof(int);
+	int error = 0;
+
+	if (connect(fd, to, to_len) < 0 && errno != EINPROGRESS)
+		return errno;
+	*ret_pending = poll(&poll_fd, 1, 0) == 0;
+	if (!*ret_pending && getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &len) < 0)
+		return errno;
+	return error;
+}
+
 int abx__pod_connect(struct pod *pod, uint16_t port, int *ret_fd, bool *ret_pending,
 		     abx_error **reterr)
 {
-	struct sockaddr_in to = { .sin_family = AF_INET,
+	struct sockaddr_in v4 = { .sin_family = AF_INET,
 				  .sin_port = htons(port),
 				  .sin_addr = { htonl(INADDR_LOOPBACK) } };
+	struct sockaddr_in6 v6 = { .sin6_family = AF_INET6,
+				   .sin6_port = htons(port),
+				   .sin6_addr = IN6ADDR_LOOPBACK_INIT };
 	ABX_CLEANUP(abx__closep) int fd = -1;
-	struct pollfd poll_fd;
-	int error = 0;
+	int error;
 
 	if (pod->netns_fd < 0)
 		return abx__error_set(reterr, ABX_EUNAVAILABLE,
 				      "Pod %s has no network yet", pod->name);
-	if (setns(pod->netns_fd, CLONE_NEWNET) < 0)
-		return abx__error_errno(reterr, ABX_EIO, errno, "network of Pod %s",
-					pod->name);
-	fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-	error = fd < 0 ? errno : 0;
-	if (setns(pod->podd->host_netns_fd, CLONE_NEWNET) < 0)
-		_exit(70); /* never go on in a Pod's network */
+	fd = socket_inside(pod, AF_INET, reterr);
 	if (fd < 0)
-		return abx__error_errno(reterr, ABX_EIO, error, "socket");
-	if (connect(fd, (struct sockaddr *)&to, sizeof(to)) < 0 && errno != EINPROGRESS)
-		return abx__error_errno(reterr, ABX_EUNAVAILABLE, errno,
-					"port %u of Pod %s", port, pod->name);
-	/* Over loopback the answer is there when connect(2) returns, unless the
-	 * listener's queue is full. */
-	poll_fd = (struct pollfd){ .fd = fd, .events = POLLOUT };
-	*ret_pending = poll(&poll_fd, 1, 0) == 0;
-	if (!*ret_pending) {
-		socklen_t len = sizeof(error);
-
-		if (getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &len) < 0 || error)
-			return abx__error_errno(reterr, ABX_EUNAVAILABLE, error,
-						"port %u of Pod %s", port, pod->name);
+		return fd;
+	error = connect_now(fd, (struct sockaddr *)&v4, sizeof(v4), ret_pending);
+	/* Servers told to listen on "localhost" may have taken ::1 for it. */
+	if (error == ECONNREFUSED) {
+		close(fd);
+		fd = socket_inside(pod, AF_INET6, NULL);
+		if (fd >= 0)
+			error = connect_now(fd, (struct sockaddr *)&v6, sizeof(v6),
+					    ret_pending);
 	}
+	if (error)
+		return abx__error_errno(reterr, ABX_EUNAVAILABLE, error,
+					"port %u of Pod %s", port, pod->name);
 	*ret_fd = abx_take_fd(fd);
 	return ABX_OK;
 }
