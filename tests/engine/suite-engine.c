@@ -486,6 +486,42 @@ void suite_engine_deleted_pod_is_gone_and_its_name_free(suite_engine *s)
 	WAIT_FOR(v->ready);
 }
 
+static struct {
+	suite_engine *s;
+	answer deleted;
+} inside;
+
+static void delete_inside(void *userdata, int r, const abx__pod *pod,
+			  const abx_error *err)
+{
+	on_pod_done(userdata, r, pod, err);
+	inside.s->engine->ops->delete_pod(inside.s->engine, NS, "p1", on_done,
+					  &inside.deleted);
+}
+
+/* As control/ does with a Pod that could not be released. */
+void suite_engine_a_pod_may_be_deleted_inside_a_changes_callback(suite_engine *s)
+{
+	answer changed = { 0 };
+	view *v;
+
+	start(s);
+	v = ready_pod(s, "p1", s->image_a);
+	memset(&inside, 0, sizeof(inside));
+	inside.s = s;
+	s->engine->ops->change_pod(s->engine, NS, "p1",
+				   &(abx__pod_change){ .restart = true }, delete_inside,
+				   &changed);
+	WAIT_FOR(v->phase == ABX__POD_GONE);
+	cr_assert_eq(changed.calls, 1);
+	cr_assert_eq(changed.r, ABX_OK);
+	cr_assert_eq(inside.deleted.calls, 1);
+	cr_assert_eq(inside.deleted.r, ABX_OK, "%s", inside.deleted.message);
+	changed = create(s, "p1", s->image_a);
+	cr_assert_eq(changed.r, ABX_OK, "%s", changed.message);
+	WAIT_FOR(v->ready);
+}
+
 void suite_engine_delete_of_an_absent_pod_is_not_found(suite_engine *s)
 {
 	answer a;

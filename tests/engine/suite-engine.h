@@ -42,6 +42,7 @@ typedef struct suite_engine {
 	X(an_image_that_does_not_run_fails_the_pod)        \
 	X(a_failed_pod_recovers_with_another_image)        \
 	X(deleted_pod_is_gone_and_its_name_free)           \
+	X(a_pod_may_be_deleted_inside_a_changes_callback)  \
 	X(delete_of_an_absent_pod_is_not_found)            \
 	X(pods_are_adopted_after_a_reopen)                 \
 	X(changes_before_a_reopen_are_kept)                \

@@ -206,6 +206,7 @@ static void on_removed(void *userdata, int r, const abx__doc *doc, const abx_err
 
 	(void)doc;
 	l->busy--;
+	p->removing = false;
 	p->delete_done = NULL;
 	if (r < 0 && r != ABX_ENOTFOUND) {
 		p->deleting = false;
@@ -231,6 +232,11 @@ void abx__local_begin_delete(struct lpod *p)
 {
 	struct local *l = p->local;
 
+	/* Asked for inside the callback of a write, and once more by the queue behind it.
+	 */
+	if (p->removing)
+		return;
+	p->removing = true;
 	l->busy++;
 	l->store->ops->remove(l->store, ABX__LOCAL_KIND, p->ns, p->name, 0, on_removed,
 			      p);

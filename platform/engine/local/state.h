@@ -46,7 +46,8 @@ struct lpod {
 	uint64_t version;
 	int64_t created_ms;
 	bool creating; /* not durable yet: nobody hears of it */
-	bool deleting; /* its document is being removed, or is gone */
+	bool deleting; /* its document is to be removed, or is gone */
+	bool removing; /* the store has been asked to */
 	bool reported;
 	struct write *writes,
 		**writes_tail; /* the first one is under way when `writing` */
