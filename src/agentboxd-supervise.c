@@ -481,10 +481,10 @@ static bool is_ours(pid_t pid)
 	       abx__str_starts(base, "agentbox-podd");
 }
 
-/* The process that listens on the Unix socket; 0: none. */
-static pid_t listener_of(const char *path)
+/* The process that listens on the Unix socket of that type; 0: none. */
+static pid_t listener_of(const char *path, int type)
 {
-	ABX_CLEANUP(abx__closep) int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	ABX_CLEANUP(abx__closep) int fd = socket(AF_UNIX, type | SOCK_CLOEXEC, 0);
 	struct sockaddr_un address = { .sun_family = AF_UNIX };
 	struct ucred peer;
 	socklen_t len = sizeof(peer);
@@ -525,9 +525,9 @@ static bool end_process(pid_t pid)
 	return true;
 }
 
-static bool end_listener(const char *path)
+static bool end_listener(const char *path, int type)
 {
-	pid_t pid = listener_of(path);
+	pid_t pid = listener_of(path, type);
 
 	return pid == 0 || (is_ours(pid) && end_process(pid));
 }
@@ -550,7 +550,8 @@ static int prepare(supervisor *sv, const agentboxd_account *account, abx_error *
 	    !agentboxd_args(main_child, s, account))
 		return abx__error_nomem(reterr);
 	/* Left over from a supervisor that was killed: theirs would be in the way. */
-	if (!end_listener(s->socket_path) || !end_listener(s->podd_socket))
+	if (!end_listener(s->socket_path, SOCK_STREAM) ||
+	    !end_listener(s->podd_socket, SOCK_SEQPACKET))
 		return abx__error_set(reterr, ABX_ESTATE,
 				      "daemons of %s run and do not end", s->state_dir);
 	sigemptyset(&set);
@@ -652,8 +653,9 @@ int agentboxd_stop(const agentboxd_settings *s)
 		return 1;
 	}
 	pid = lock_holder(s);
-	if ((pid > 1 && !end_process(pid)) || !end_listener(s->socket_path) ||
-	    !end_listener(s->podd_socket)) {
+	if ((pid > 1 && !end_process(pid)) ||
+	    !end_listener(s->socket_path, SOCK_STREAM) ||
+	    !end_listener(s->podd_socket, SOCK_SEQPACKET)) {
 		fprintf(stderr, "agentboxd: daemons of %s do not end\n", s->state_dir);
 		return 1;
 	}
