@@ -16,7 +16,7 @@ import tempfile
 import threading
 import time
 
-from names import run_named, serve_names
+from names import E2B_KEY, run_named, serve_names
 from harness import ABX, STATE_DIR, TOP, Sandbox, Skip, finish, note, step, wait_for
 
 with open(os.path.join(STATE_DIR, "agentboxd.json"), encoding="utf-8") as file:
