@@ -111,9 +111,15 @@ async def main():
 
 asyncio.run(main())
 '''
+# A queue for 64 at once: with http.server's own of 5 the kernel drops what is too many, and each waits for its next try.
+WWW = """from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+ThreadingHTTPServer.request_queue_size = 128
+ThreadingHTTPServer(("", 8001), SimpleHTTPRequestHandler).serve_forever()
+"""
+sandbox.request("POST", "/files?path=/tmp/www.py", WWW.encode(), headers={"Content-Type": "application/octet-stream"})
 sandbox.request("POST", "/files?path=/tmp/servers.py", SERVERS.encode(), headers={"Content-Type": "application/octet-stream"})
 sandbox.sh("mkdir -p /tmp/www && echo from the sandbox >/tmp/www/index.html && cd /tmp/www && "
-           "(setsid python3 -m http.server 8001 >/dev/null 2>&1 &) && (setsid python3 /tmp/servers.py >/tmp/servers.log 2>&1 &)")
+           "(setsid python3 /tmp/www.py >/dev/null 2>&1 &) && (setsid python3 /tmp/servers.py >/tmp/servers.log 2>&1 &)")
 wait_for("the servers in the sandbox", lambda: "ready" in sandbox.sh("cat /tmp/servers.log 2>/dev/null || true"))
 
 
