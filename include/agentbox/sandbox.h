@@ -41,8 +41,8 @@ typedef struct abx_sandbox_options {
 	const char
 		*scaling_group; /* pools of this resource shape only, such as "1c2gi" */
 	int no_wait;            /* not 0: ABX_EEXHAUSTED at once when no Pod is idle */
-	uint32_t request_timeout_ms; /* 0: the client's, or startup_timeout_ms and 30 s
-					more */
+	uint32_t request_timeout_ms; /* 0: startup_timeout_ms and 30 s more; when that is
+					0 too, the client's, or 150 s when it has none */
 	int on_timeout;              /* enum abx_on_timeout */
 	int auto_resume;      /* not 0: traffic to it resumes it when it is paused */
 	int pause_files_only; /* not 0: its timeout's pause keeps files, not memory; needs

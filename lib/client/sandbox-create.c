@@ -184,10 +184,12 @@ static void create_cancel(abx_op *op)
 	abx__op_finish(told, ABX_ECANCELED, err);
 }
 
-static uint32_t create_timeout(const abx_sandbox_options *opts)
+static uint32_t create_timeout(const abx_client *client, const abx_sandbox_options *opts)
 {
-	if (opts->request_timeout_ms || !opts->startup_timeout_ms)
+	if (opts->request_timeout_ms)
 		return opts->request_timeout_ms;
+	if (!opts->startup_timeout_ms)
+		return client->settings.create_timeout_ms;
 	if (opts->startup_timeout_ms >= ABX_NO_TIMEOUT - STARTUP_GRACE_MS)
 		return ABX_NO_TIMEOUT;
 	return opts->startup_timeout_ms + STARTUP_GRACE_MS;
@@ -222,7 +224,7 @@ static int start_create(abx_client *client, const abx_sandbox_options *user_opts
 		r = abx__request_json(op, body, reterr);
 	if (r < 0)
 		return abx__op_abandon(op, r, reterr);
-	req.timeout_ms = create_timeout(&opts);
+	req.timeout_ms = create_timeout(client, &opts);
 	return abx__request_send(op, &req, reterr);
 }
 

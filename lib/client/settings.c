@@ -13,6 +13,9 @@
 #include "base/str.h"
 
 #define DEFAULT_REQUEST_MS 60000
+/* A create may wait in its pool's queue: 2 minutes (contract native-api, startupTimeout),
+ * and the answer shall be the platform's. */
+#define DEFAULT_CREATE_MS 150000
 #define SOCKET_NAME "agentboxd.sock"
 
 /* The settings as they were given, before they become addresses. All borrowed. */
@@ -360,6 +363,8 @@ int abx__settings_load(abx__settings *s, const abx_client_options *opts,
 		opts->request_timeout_ms ? opts->request_timeout_ms : DEFAULT_REQUEST_MS;
 	if (opts->request_timeout_ms == ABX_NO_TIMEOUT)
 		s->request_timeout_ms = 0;
+	s->create_timeout_ms =
+		opts->request_timeout_ms ? s->request_timeout_ms : DEFAULT_CREATE_MS;
 	s->connect_timeout_ms = opts->connect_timeout_ms;
 	s->ca_file = abx__strdup(env(opts, "SSL_CERT_FILE"));
 	if (!s->ca_file && env(opts, "SSL_CERT_FILE"))

@@ -39,6 +39,8 @@ typedef struct abx__settings {
 	abx__secret *key;
 	bool is_bearer;
 	uint32_t request_timeout_ms; /* 0: none */
+	uint32_t
+		create_timeout_ms; /* of a create that says nothing of its own; 0: none */
 	uint32_t connect_timeout_ms;
 	char *ca_file; /* NULL: what the system trusts */
 } abx__settings;

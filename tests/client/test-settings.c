@@ -398,3 +398,26 @@ Test(client_settings, options_of_other_ages)
 	abx_sandbox_options_init(&older);
 	cr_expect(older.size == sizeof(older) && !older.template_id && !older.timeout_ms);
 }
+
+/* The queue's 2 minutes, and the answer on top; what a caller chose is his. */
+Test(client_settings, a_create_outlasts_the_platforms_queue)
+{
+	static const struct {
+		uint32_t asked, request, create;
+	} cases[] = { { 0, 60000, 150000 },
+		      { 5000, 5000, 5000 },
+		      { ABX_NO_TIMEOUT, 0, 0 } };
+
+	clean_environment();
+	setenv("AGENTBOX_CLUSTER_API", "http://a", 1);
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		abx_client_options opts = ABX_CLIENT_OPTIONS_INIT;
+		abx__settings settings = { 0 };
+
+		opts.request_timeout_ms = cases[i].asked;
+		cr_assert_eq(abx__settings_load(&settings, &opts, NULL), ABX_OK);
+		cr_expect_eq(settings.request_timeout_ms, cases[i].request);
+		cr_expect_eq(settings.create_timeout_ms, cases[i].create);
+		abx__settings_done(&settings);
+	}
+}
