@@ -59,10 +59,10 @@ static void link_name(const struct podd *podd, uint32_t n, char out[IFNAMSIZ])
 	snprintf(out, IFNAMSIZ, "%s%u", podd->net.prefix, n % 100000u);
 }
 
-/* Runs the rules in a child; its words come back through a pipe. */
-static int apply_rules(struct podd *podd, const char *rules, bool quiet)
+/* Runs a function of nft.c in a child; its words come back through a pipe. */
+static int run_nft(int (*job)(const char *, char *, size_t), const char *argument,
+		   char *text, size_t size)
 {
-	char err[512] = "";
 	ssize_t n = 0;
 	int fds[2], status = -1;
 	pid_t pid;
@@ -71,26 +71,51 @@ static int apply_rules(struct podd *podd, const char *rules, bool quiet)
 		return ABX_EIO;
 	pid = abx__child_fork();
 	if (pid == 0) {
-		int r = abx__nft_apply(rules, err, sizeof(err));
+		int r;
 
-		if (write(fds[1], err, strlen(err)) < 0)
+		*text = '\0';
+		r = job(argument, text, size);
+		if (write(fds[1], text, strlen(text)) < 0)
 			_exit(2);
 		_exit(r == ABX_OK ? 0 : 1);
 	}
 	close(fds[1]);
 	if (pid > 0) {
-		n = read(fds[0], err, sizeof(err) - 1);
+		n = read(fds[0], text, size - 1);
 		while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
 			;
 	}
 	close(fds[0]);
-	err[n > 0 ? n : 0] = '\0';
-	if (status == 0)
-		return ABX_OK;
-	err[strcspn(err, "\n")] = '\0';
-	if (!quiet)
+	text[n > 0 ? n : 0] = '\0';
+	text[strcspn(text, "\n")] = '\0';
+	return status == 0 ? ABX_OK : ABX_EIO;
+}
+
+static int apply_rules(struct podd *podd, const char *rules, bool quiet)
+{
+	char err[512] = "";
+	int r = run_nft(abx__nft_apply, rules, err, sizeof(err));
+
+	if (r < 0 && !quiet)
 		abx__log_warn(podd->log, "nftables refused the rules", "error=%s", err);
-	return ABX_EIO;
+	return r;
+}
+
+/* Our table's "accept" ends our chain alone: a packet still meets every other chain of
+ * the hook, and one "drop" among them is the last word. Theirs to change, not ours. */
+static void warn_of_other_firewall(struct podd *podd)
+{
+	char chain[256] = "";
+
+	if (run_nft(abx__nft_forward_drop, NULL, chain, sizeof(chain)) == ABX_OK &&
+	    *chain)
+		abx__log_warn(
+			podd->log,
+			"a firewall of the host drops what it forwards: Pods reach the "
+			"internet only where it accepts them",
+			"chain=\"%s\" accept_out=\"iifname %s*\" accept_back=\"oifname "
+			"%s* ct state established,related\" see=docs/network.md",
+			chain, podd->net.prefix, podd->net.prefix);
 }
 
 /* `own_address`: by the table of routes a packet's source must belong to the link it came
@@ -269,6 +294,7 @@ static int try_open(struct podd *podd, int nl)
 			return ABX_EIO;
 		}
 	}
+	warn_of_other_firewall(podd);
 	if (write_rules(podd, true) == ABX_OK)
 		return ABX_OK;
 	abx__log_warn(

@@ -163,8 +163,11 @@ void abx__net_purge(struct podd *podd);
 int abx__net_make(struct podd *podd, uint32_t n, bool userns, int *ret_userns,
 		  int *ret_netns, abx_error **reterr);
 void abx__net_remove(struct podd *podd, uint32_t n);
-int abx__nft_apply(const char *commands, char *err,
-		   size_t err_size); /* in a child of its own */
+/* In a child of its own, both. */
+int abx__nft_apply(const char *commands, char *err, size_t err_size);
+/* The first chain of anyone's that drops what the host forwards, as "ip filter FORWARD";
+ * "" when none does. */
+int abx__nft_forward_drop(const char *unused, char *ret, size_t size);
 uint32_t abx__net_id_base(const struct podd *podd, uint32_t n);
 
 /* ---- one container (container.c, start.c, oci.c) ---- */
