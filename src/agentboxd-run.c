@@ -601,8 +601,9 @@ static int new_control(app *a, abx_error **reterr)
 
 static int assemble(app *a, abx_error **reterr)
 {
+	static const char *const light[] = { "Pod", ABX__KIND_RECORD, NULL };
 	const abx__store_sqlite_options store = { .dir = a->s->state_dir,
-						  .boot_kind = "Pod" };
+						  .light_kinds = light };
 	ABX_CLEANUP(abx__freep) char *key = abx__strf("%s/server.key", a->s->state_dir);
 	ABX_CLEANUP(abx__freep) char *pair = abx__strf("%s/keys.json", a->s->state_dir);
 	int r;

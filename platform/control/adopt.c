@@ -158,6 +158,7 @@ static int adopt_running(abx__podrec *pod, const abx__pod *view, const char *id)
 		abx__sandbox_free(s);
 		return r;
 	}
+	abx__history_forget(control, s->id);
 	s->pod = pod;
 	pod->sandbox = s;
 	s->rec.state = s->rec.paused_ms ? ABX__SANDBOX_PAUSED : ABX__SANDBOX_RUNNING;
@@ -209,7 +210,7 @@ void abx__pods_adopted(abx__control *control)
 	{
 		if (pod->sandbox && pod->phase == ABX__POD_FAILED &&
 		    !abx__sandbox_pod_changed(pod->sandbox))
-			abx__pod_release(pod, ABX__STOP_FAILED, pod->reason);
+			abx__pod_release_failed(pod);
 		else
 			abx__pod_settle(pod);
 	}

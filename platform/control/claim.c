@@ -295,7 +295,8 @@ void abx__claim_fail(abx__claim *claim, int r, const abx_error *err,
 	s->claim = NULL;
 	if (pod) {
 		claim->sandbox = NULL;
-		abx__pod_release(pod, stop_reason, failure_reason);
+		abx__pod_release(pod, stop_reason, failure_reason,
+				 r == ABX_ECANCELED ? NULL : abx_error_message(err));
 	}
 	abx__claim_free(claim);
 	if (done)

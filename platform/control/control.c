@@ -150,7 +150,8 @@ int abx__control_new(const abx__control_config *config, abx__control **ret,
 	    abx__timers_reserve(&control->timers, &control->metrics_timer,
 				abx__metrics_fired, control) < 0 ||
 	    abx__timers_reserve(&control->timers, &control->close_timer, on_close_timer,
-				control) < 0) {
+				control) < 0 ||
+	    abx__history_init(control) < 0) {
 		abx__control_free(control);
 		return abx__error_nomem(reterr);
 	}
@@ -169,6 +170,7 @@ void abx__control_free(abx__control *control)
 	abx__metrics_drop(control);
 	abx__sandboxes_done(&control->sandboxes);
 	abx__snapshots_done(control);
+	abx__history_done(control);
 	while (control->envs)
 		abx__env_free(control->envs);
 	while (control->pools)
@@ -223,6 +225,25 @@ void abx__pods_on_synced(void *userdata, int r, const abx_error *err)
 	start_ended(control, r, err);
 }
 
+static void on_records(void *userdata, int r, const abx__doc *docs, size_t count,
+		       const abx_error *err)
+{
+	abx__control *control = userdata;
+	ABX_CLEANUP(abx__error_freep) abx_error *own = NULL;
+
+	abx__control_call_end(control);
+	if (r == ABX_OK && abx__history_load(control, docs, count) < 0) {
+		r = abx__error_nomem(&own);
+		err = own;
+	}
+	if (r < 0 || control->state != ABX__CONTROL_STARTING) {
+		start_ended(control, r < 0 ? r : ABX_ECANCELED, err);
+		return;
+	}
+	control->config.engine->ops->start(control->config.engine, abx__pods_on_event,
+					   abx__pods_on_synced, control);
+}
+
 static void on_snapshots(void *userdata, int r, const abx__doc *docs, size_t count,
 			 const abx_error *err)
 {
@@ -240,8 +261,9 @@ static void on_snapshots(void *userdata, int r, const abx__doc *docs, size_t cou
 		start_ended(control, r < 0 ? r : ABX_ECANCELED, err);
 		return;
 	}
-	control->config.engine->ops->start(control->config.engine, abx__pods_on_event,
-					   abx__pods_on_synced, control);
+	abx__control_call_begin(control);
+	control->config.store->ops->list(control->config.store, ABX__KIND_RECORD, NULL,
+					 on_records, control);
 }
 
 static void on_envs(void *userdata, int r, const abx__doc *docs, size_t count,

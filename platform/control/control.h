@@ -31,6 +31,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/map.h"
+#include "control/history.h"
 #include "control/port-engine.h"
 #include "control/port-runtime.h"
 #include "control/port-store.h"
@@ -51,7 +52,11 @@ typedef struct abx__control_config {
 	size_t queue_cap;           /* claims waiting per pool; 0: 1024 */
 	int64_t startup_timeout_ms; /* when neither claim nor pool says; 0: 2 minutes */
 	int64_t arm_timeout_ms;     /* 0: what is left of the startup timeout */
-	abx__store *store;          /* all borrowed; outlive control */
+	/* Records of sandboxes that ended: so many, for so long (control/history.h); a
+	   sixteenth more at times, as they are dropped some at once. 0: 10,000, 7 days */
+	size_t history_most;
+	int64_t history_age_ms;
+	abx__store *store; /* all borrowed; outlive control */
 	abx__engine *engine;
 	abx__runtime *runtime;
 	const abx__clock *clock;

@@ -41,6 +41,7 @@ typedef struct abx__move abx__move;
 typedef struct abx__metrics abx__metrics;
 typedef struct abx__metrics_asking abx__metrics_asking;
 typedef struct abx__snapshot abx__snapshot;
+typedef struct abx__history abx__history;
 
 /* What templates and envs have in common: a stored document. */
 typedef struct abx__object {
@@ -175,6 +176,7 @@ struct abx__podrec {
 	char revision[ABX__REVISION_SIZE];
 	char *image; /* that should run */
 	char reason[32];
+	int exit_code;          /* of the main container's last end; -1: none */
 	char *message;          /* of the engine, for people; NULL: none */
 	uint64_t stale_version; /* a claim met a conflict at this one: wait for news of
 				   the Pod */
@@ -238,8 +240,8 @@ struct abx__sandbox {
 	int64_t active_mono_ms;
 	unsigned streams;
 	bool in_table;
-	int64_t persisted_active_ms; /* wall */
-	const char *stop_reason, *failure_reason;
+	int64_t persisted_active_ms;  /* wall */
+	bool recorded;                /* its end is in the history */
 	abx__waiter *kill_waiters;    /* of the release */
 	abx__waiter *persist_waiters; /* of the next persist write */
 	abx__waiter *persisting;      /* of the one in flight */
@@ -291,6 +293,7 @@ struct abx__control {
 	abx__podrec *pods;
 	abx__claim *claims;
 	abx__snapshot *snapshots; /* the newest first */
+	abx__history *history;
 	abx__sandboxes sandboxes;
 	abx__write *writes; /* the head is in flight when write_running */
 	bool write_running;
@@ -390,7 +393,9 @@ void abx__pod_delete(abx__podrec *pod);
 void abx__pod_leaves(abx__podrec *pod);
 /* The sandbox ends: its Pod goes back, or away. */
 void abx__pod_release(abx__podrec *pod, const char *stop_reason,
-		      const char *failure_reason);
+		      const char *failure_reason, const char *failure_message);
+/* Its container ended, or never came up: the sandbox on it is over. */
+void abx__pod_release_failed(abx__podrec *pod);
 void abx__pods_on_event(void *userdata, const abx__pod *view);
 void abx__pods_on_synced(void *userdata, int r, const abx_error *err);
 int abx__pod_write(abx__podrec *pod, enum abx__podrec_write write,
@@ -424,6 +429,9 @@ void abx__sandboxes_done(abx__sandboxes *table);
 void abx__sandboxes_started(abx__sandboxes *table, abx__sandbox *sandbox,
 			    int64_t started_ms);
 abx__sandbox *abx__sandboxes_get(const abx__sandboxes *table, const char *id);
+/* What is left of any spelling, and how long it is. */
+const char *abx__sandbox_id_bare(const abx__sandboxes *table, const char *id,
+				 size_t *ret_len);
 /* Hex of an HMAC of `prefix` and the id: the same one every time it is asked for. */
 int abx__sandbox_token(const abx__control *control, const char *prefix, const char *id,
 		       abx__secret **ret);
@@ -461,6 +469,18 @@ void abx__snapshot_free(abx__snapshot *snapshot);
 /* Whoever waits is told that the server stops. */
 void abx__snapshots_close(abx__control *control, const abx_error *err);
 void abx__snapshots_done(abx__control *control);
+
+/* history.c */
+int abx__history_init(abx__control *control);
+void abx__history_done(abx__control *control);
+int abx__history_load(abx__control *control, const abx__doc *docs, size_t count);
+/* The sandbox ends, by this: kept once, the first time it is said. One that never had a
+   Pod leaves nothing. */
+void abx__history_add(abx__sandbox *sandbox, const char *stop_reason,
+		      const char *failure_reason, const char *failure_message,
+		      int exit_code);
+/* A sandbox of this id lives: it has not ended after all. */
+void abx__history_forget(abx__control *control, const char *id);
 
 /* lifecycle.c */
 int abx__lifecycle_put(const abx__sandbox *sandbox, abx__map *annotations);

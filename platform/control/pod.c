@@ -149,6 +149,7 @@ void abx__podrec_view(abx__podrec *pod, const abx__pod *view)
 	pod->generation = view->generation;
 	pod->running_generation = view->running_generation;
 	pod->phase = view->phase;
+	pod->exit_code = view->exit_code;
 	pod->ready = view->ready;
 	pod->activity = view->activity;
 	snprintf(pod->reason, sizeof(pod->reason), "%s",
@@ -355,7 +356,7 @@ static void pod_changed(abx__podrec *pod)
 		    abx__sandbox_pod_changed(pod->sandbox))
 			break;
 		if (pod->phase == ABX__POD_FAILED && pod->write == ABX__WRITE_NONE)
-			abx__pod_release(pod, ABX__STOP_FAILED, pod->reason);
+			abx__pod_release_failed(pod);
 		break;
 	case ABX__PODREC_STATES:
 		break;
@@ -575,13 +576,25 @@ static void issue_release(abx__podrec *pod)
 	abx__free(annotations);
 }
 
+void abx__pod_release_failed(abx__podrec *pod)
+{
+	const char *reason = pod->reason;
+
+	/* That a container ended says little; that a sandbox lost its Pod says more. */
+	if (!*reason || strcmp(reason, "Error") == 0 || strcmp(reason, "Completed") == 0)
+		reason = "PodFailed";
+	abx__pod_release(pod, ABX__STOP_FAILED, reason, pod->message);
+}
+
 void abx__pod_release(abx__podrec *pod, const char *stop_reason,
-		      const char *failure_reason)
+		      const char *failure_reason, const char *failure_message)
 {
 	abx__sandbox *sandbox = pod->sandbox;
 
 	if (sandbox) {
 		sandbox->rec.state = ABX__SANDBOX_STOPPING;
+		abx__history_add(sandbox, stop_reason, failure_reason, failure_message,
+				 pod->phase == ABX__POD_FAILED ? pod->exit_code : -1);
 		abx__timers_clear(&pod->control->timers, &sandbox->timer);
 		abx__log_info(pod->control->config.log, "sandbox released",
 			      "sandbox=%s pod=%s reason=%s failure=%s", sandbox->id,
@@ -648,6 +661,8 @@ void abx__pod_gone(abx__podrec *pod)
 	abx__timers_clear(&pod->control->timers, &pod->timer);
 	pod->sandbox = NULL;
 	if (sandbox) {
+		abx__history_add(sandbox, ABX__STOP_FAILED, "PodGone",
+				 "its Pod was deleted by somebody else", -1);
 		sandbox->pod = NULL;
 		if (sandbox->claim)
 			abx__claim_pod_gone(sandbox->claim);

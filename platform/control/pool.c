@@ -261,7 +261,7 @@ void abx__pool_take_down(abx__pool *pool)
 			abx__claim_fail(pod->sandbox->claim, ABX_ENOTFOUND, err,
 					ABX__STOP_CANCELED, NULL);
 		} else if (pod->state == ABX__PODREC_RUNNING) {
-			abx__pod_release(pod, ABX__STOP_RELEASED, "EnvDeleted");
+			abx__pod_release(pod, ABX__STOP_RELEASED, "EnvDeleted", NULL);
 		} else {
 			abx__pod_delete(pod);
 		}

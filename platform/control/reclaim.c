@@ -56,7 +56,7 @@ void abx__sandbox_idle_fired(abx__timer *timer)
 	else if (s->rec.lifecycle.auto_pause)
 		abx__sandbox_auto_pause(s);
 	else
-		abx__pod_release(s->pod, ABX__STOP_RELEASED, "IdleTimeout");
+		abx__pod_release(s->pod, ABX__STOP_RELEASED, "IdleTimeout", NULL);
 }
 
 /* --- waiters --- */
@@ -124,7 +124,7 @@ int abx__control_kill(abx__control *control, const char *id, const char *reason,
 			       "sandbox %s was killed while it started", s->id);
 		abx__claim_fail(s->claim, ABX_ECANCELED, err, ABX__STOP_CANCELED, NULL);
 	} else {
-		abx__pod_release(s->pod, reason, NULL);
+		abx__pod_release(s->pod, reason, NULL, NULL);
 	}
 	return ABX_OK;
 }

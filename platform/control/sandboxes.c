@@ -199,20 +199,29 @@ void abx__sandboxes_done(abx__sandboxes *table)
 
 /* ID, CLUSTER.ID, ID-CLUSTER, or E2B's older ID-CLIENTID; ids hold neither '.' nor '-'.
  */
-abx__sandbox *abx__sandboxes_get(const abx__sandboxes *table, const char *id)
+const char *abx__sandbox_id_bare(const abx__sandboxes *table, const char *id,
+				 size_t *ret_len)
 {
 	size_t prefix = strlen(table->cluster_id);
 	const char *dash = strchr(id, '-');
-	abx__sandbox *found = NULL;
-	size_t len = strlen(id);
 
+	*ret_len = strlen(id);
 	if (strncmp(id, table->cluster_id, prefix) == 0 && id[prefix] == '.') {
 		id += prefix + 1;
-		len = strlen(id);
+		*ret_len = strlen(id);
 	} else if (dash && (strcmp(dash + 1, table->cluster_id) == 0 ||
 			    strcmp(dash + 1, ABX__SANDBOX_CLIENT_ID) == 0)) {
-		len = (size_t)(dash - id);
+		*ret_len = (size_t)(dash - id);
 	}
+	return id;
+}
+
+abx__sandbox *abx__sandboxes_get(const abx__sandboxes *table, const char *id)
+{
+	abx__sandbox *found = NULL;
+	size_t len;
+
+	id = abx__sandbox_id_bare(table, id, &len);
 	HASH_FIND(hh, table->by_id, id, len, found);
 	return found;
 }

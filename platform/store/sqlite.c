@@ -72,7 +72,7 @@ struct abx__store_watch {
 
 typedef struct sqlite_store {
 	abx__store base;
-	const char *boot_kind; /* or NULL */
+	const char *const *light_kinds; /* or NULL */
 	uv_async_t async;
 	uv_loop_t *loop;
 	int lock_fd;
@@ -188,13 +188,21 @@ static int op_run(sqlite_store *store, op *o, bool *ret_broken)
 	return o->r;
 }
 
+static bool is_light(const sqlite_store *store, const char *kind)
+{
+	for (const char *const *k = store->light_kinds; k && *k; k++)
+		if (strcmp(*k, kind) == 0)
+			return true;
+	return false;
+}
+
 /* A transaction is synced for its most demanding write. */
 static bool needs_sync(const sqlite_store *store, const op *first, const op *end)
 {
 	for (const op *o = first; o != end; o = o->next)
 		if ((o->type == OP_CREATE || o->type == OP_UPDATE ||
 		     o->type == OP_REMOVE) &&
-		    !(store->boot_kind && strcmp(o->kind, store->boot_kind) == 0))
+		    !is_light(store, o->kind))
 			return true;
 	return false;
 }
@@ -686,7 +694,7 @@ int abx__store_sqlite_open(uv_loop_t *loop, const abx__store_sqlite_options *opt
 	store->base.ops = &sqlite_ops;
 	store->loop = loop;
 	store->lock_fd = -1;
-	store->boot_kind = options->boot_kind;
+	store->light_kinds = options->light_kinds;
 	store->queue_cap = options->queue_cap ? options->queue_cap : DEFAULT_QUEUE_CAP;
 	queue_init(&store->todo);
 	queue_init(&store->done);

@@ -2,7 +2,7 @@
  * sqlite.h - the store port filled with SQLite: one file, one worker thread, one process.
  *
  * Durability: WAL. What was acknowledged has been synced to disk (synchronous=FULL), so
- * it survives both a killed process and a power cut; except documents of `boot_kind`,
+ * it survives both a killed process and a power cut; except documents of `light_kinds`,
  * which survive a killed process only. Operations that queue up while the worker commits
  * share the next commit.
  */
@@ -26,9 +26,10 @@ typedef struct abx__store_sqlite_options {
 			       ABX_EEXHAUSTED */
 	size_t queue_cap;   /* operations waiting; 0: 65536. Past it they complete with
 			       ABX_EEXHAUSTED */
-	/* Documents of this kind tell of what ends with the machine's power (Pods): their
-	   writes do not wait for the disk. NULL: none. Outlives the store. */
-	const char *boot_kind;
+	/* Documents of these kinds (NULL-terminated) tell of what ends with the machine's
+	   power (Pods), or of what may be missed after it (records, events): their writes
+	   do not wait for the disk. NULL: none. Outlives the store. */
+	const char *const *light_kinds;
 } abx__store_sqlite_options;
 
 /* Opens (or makes) the database, migrates it, takes the directory's lock and starts the

@@ -50,6 +50,7 @@ void world_boot(world *w)
 		.engine = w->engine,
 		.runtime = &w->runtime.base,
 		.clock = &w->clock.clock,
+		.history_most = w->history_most,
 		.wake = wake,
 		.wake_userdata = w,
 	};

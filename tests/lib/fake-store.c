@@ -150,13 +150,14 @@ static abx__doc view(const doc *d)
 
 static void report_list(fake_store *s, op *o)
 {
-	abx__doc docs[64];
+	abx__doc *docs = calloc(fake_store_count(&s->base) + 1, sizeof(*docs));
 	size_t count = 0;
 
-	for (doc *d = s->docs; d && count < 64; d = d->next)
+	for (doc *d = s->docs; d; d = d->next)
 		if (!strcmp(d->kind, o->kind) && (!o->ns || !strcmp(d->ns, o->ns)))
 			docs[count++] = view(d);
 	o->docs_done(o->userdata, ABX_OK, docs, count, NULL);
+	free(docs);
 }
 
 static void report(fake_store *s, op *o)
@@ -314,5 +315,14 @@ size_t fake_store_count(const abx__store *base)
 
 	for (const doc *d = ((const fake_store *)base)->docs; d; d = d->next)
 		n++;
+	return n;
+}
+
+size_t fake_store_count_of(const abx__store *base, const char *kind)
+{
+	size_t n = 0;
+
+	for (const doc *d = ((const fake_store *)base)->docs; d; d = d->next)
+		n += strcmp(d->kind, kind) == 0;
 	return n;
 }

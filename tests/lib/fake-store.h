@@ -19,5 +19,6 @@ void fake_store_detach(abx__store *store);
 /* The next `count` writes fail with `code`. */
 void fake_store_fail(abx__store *store, unsigned count, int code);
 size_t fake_store_count(const abx__store *store);
+size_t fake_store_count_of(const abx__store *store, const char *kind);
 
 #endif

@@ -23,7 +23,7 @@
 #include "suite-store.h"
 
 typedef struct fixture {
-	const char *boot_kind;
+	const char *const *light_kinds;
 	uv_loop_t loop;
 	char dir[64];
 	abx__store *store;
@@ -49,7 +49,7 @@ static int try_open(fixture *f, uint64_t max_bytes, abx_error **reterr)
 {
 	abx__store_sqlite_options options = { .dir = f->dir,
 					      .max_bytes = max_bytes,
-					      .boot_kind = f->boot_kind };
+					      .light_kinds = f->light_kinds };
 
 	f->closed = false;
 	return abx__store_sqlite_open(&f->loop, &options, &f->store, reterr);
@@ -226,13 +226,15 @@ static void write_forever(fixture *f, int out)
 
 Test(store_sqlite, acknowledged_writes_survive_a_kill)
 {
+	static const char *const light[] = { "Record", "Pod", NULL };
+
 	for (int round = 0; round < 5; round++) {
 		int fds[2], last = -1, n;
 		fixture f;
 		pid_t pid;
 
 		fixture_dir(&f);
-		f.boot_kind = round % 2 ? "Pod" : NULL; /* both ways to commit */
+		f.light_kinds = round % 2 ? light : NULL; /* both ways to commit */
 		cr_assert_eq(pipe(fds), 0);
 		pid = fork();
 		if (pid == 0)
