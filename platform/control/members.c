@@ -545,27 +545,54 @@ static json_object *armed_runtime(json_object *template_spec)
 	return NULL;
 }
 
-/* Its port, and its readiness probe as the engine takes it. */
-static int read_runtime(json_object *template_spec, abx__pool_config *c)
+/* The probe that says whether a Pod is ready: of the one runtime that has one
+ * (write-templates.c refuses a second). */
+static json_object *readiness_of(json_object *template_spec)
 {
-	json_object *runtime = armed_runtime(template_spec);
-	json_object *get = abx__field_object(abx__field_object(runtime, "readinessProbe"),
-					     "httpGet");
-	const char *path = abx__field_str(get, "path");
-	json_object *probe;
+	json_object *runtimes = abx__field_array(template_spec, "runtimes");
 
-	c->runtime_port = (uint16_t)abx__field_int(runtime, "port", ABX__RUNTIME_PORT);
-	if (!get)
-		return ABX_OK;
-	probe = json_object_new_object();
-	if (probe &&
-	    abx__field_set_int(probe, "port",
-			       abx__field_int(get, "port", c->runtime_port)) == ABX_OK &&
-	    abx__field_set_str(probe, "path", path ? path : "/") == ABX_OK)
-		c->readiness = abx__strdup(json_object_to_json_string_ext(
-			probe, JSON_C_TO_STRING_PLAIN | JSON_C_TO_STRING_NOSLASHESCAPE));
-	json_object_put(probe);
-	return c->readiness ? ABX_OK : ABX_ENOMEM;
+	for (size_t i = 0; i < abx__array_count(runtimes); i++) {
+		json_object *probe = abx__field_object(
+			json_object_array_get_idx(runtimes, i), "readinessProbe");
+
+		if (probe)
+			return probe;
+	}
+	return NULL;
+}
+
+/* As the engine takes it. */
+static int print_readiness(json_object *probe, char **ret)
+{
+	static const char *const counts[] = { "initialDelaySeconds", "timeoutSeconds",
+					      "periodSeconds", "successThreshold",
+					      "failureThreshold" };
+	json_object *get = abx__field_object(probe, "httpGet");
+	const char *path = abx__field_str(get, "path");
+	json_object *o = json_object_new_object();
+	int r = ABX_ENOMEM;
+
+	if (o && abx__field_set_int(o, "port", abx__field_int(get, "port", 0)) == ABX_OK)
+		r = abx__field_set_str(o, "path", path ? path : "/");
+	for (size_t i = 0; r == ABX_OK && i < sizeof(counts) / sizeof(counts[0]); i++)
+		r = abx__field_share(o, counts[i], abx__field(probe, counts[i]));
+	if (r == ABX_OK) {
+		*ret = abx__strdup(json_object_to_json_string_ext(
+			o, JSON_C_TO_STRING_PLAIN | JSON_C_TO_STRING_NOSLASHESCAPE));
+		r = *ret ? ABX_OK : ABX_ENOMEM;
+	}
+	json_object_put(o);
+	return r;
+}
+
+/* The port claims arm, and the readiness probe. */
+static int read_runtimes(json_object *template_spec, abx__pool_config *c)
+{
+	json_object *probe = readiness_of(template_spec);
+
+	c->runtime_port = (uint16_t)abx__field_int(armed_runtime(template_spec), "port",
+						   ABX__RUNTIME_PORT);
+	return probe ? print_readiness(probe, &c->readiness) : ABX_OK;
 }
 
 static int materialise_spec(json_object *member, json_object *overrides,
@@ -671,7 +698,7 @@ static int build_one(const abx__control *control, json_object *env_doc,
 		r = choose_images(template_spec, overrides, c, reterr);
 	if (r < 0)
 		return r;
-	if (read_runtime(template_spec, c) < 0 ||
+	if (read_runtimes(template_spec, c) < 0 ||
 	    materialise_spec(member, overrides, template_spec, c) < 0)
 		return abx__error_nomem(reterr);
 	r = abx__revision(c->spec, c->revision, reterr);

@@ -440,23 +440,31 @@ static void on_created(void *userdata, int r, const abx__pod *view, const abx_er
 	abx__control_call_end(control);
 }
 
-static int pod_labels(const abx__pool *pool, abx__map *labels)
+/* Those the Pod template asks for: "labels" or "annotations" of its metadata. */
+static int template_map(const abx__pool *pool, const char *which, abx__map *into)
 {
-	const abx__pool_config *c = &pool->config;
 	json_object *meta = NULL, *own = NULL;
 	int r = ABX_OK;
 
-	if (json_object_object_get_ex(c->pod_template, "metadata", &meta) &&
-	    json_object_object_get_ex(meta, "labels", &own) &&
+	if (json_object_object_get_ex(pool->config.pod_template, "metadata", &meta) &&
+	    json_object_object_get_ex(meta, which, &own) &&
 	    json_object_is_type(own, json_type_object)) {
 		json_object_object_foreach(own, key, value)
 		{
 			if (r == ABX_OK && json_object_is_type(value, json_type_string))
-				r = abx__map_set(labels, key,
+				r = abx__map_set(into, key,
 						 json_object_get_string(value));
 		}
 	}
-	if (r < 0 || abx__map_set(labels, ABX__LABEL_POOL, c->name) < 0 ||
+	return r;
+}
+
+static int pod_labels(const abx__pool *pool, abx__map *labels)
+{
+	const abx__pool_config *c = &pool->config;
+
+	if (template_map(pool, "labels", labels) < 0 ||
+	    abx__map_set(labels, ABX__LABEL_POOL, c->name) < 0 ||
 	    abx__map_set(labels, ABX__LABEL_ENV, pool->env_name) < 0 ||
 	    abx__map_set(labels, ABX__LABEL_PHASE, ABX__PHASE_IDLE) < 0 ||
 	    abx__map_set(labels, ABX__LABEL_TEMPLATE_HASH, c->revision) < 0 ||
@@ -480,6 +488,8 @@ int abx__pod_create(abx__pool *pool)
 	snprintf(name, sizeof(name), "%.*s-%s", ABX__DNS_LABEL_MAX - NAME_RANDOM - 1,
 		 pool->config.name, random);
 	r = pod_labels(pool, &labels);
+	if (r == ABX_OK)
+		r = template_map(pool, "annotations", &annotations);
 	if (r == ABX_OK && pool->config.readiness)
 		r = abx__map_set(&annotations, ABX__POD_READINESS_ANNOTATION,
 				 pool->config.readiness);

@@ -24,8 +24,10 @@
 
 #include "base/map.h"
 
-/* Written by control/ at create_pod from runtimes[].readinessProbe.httpGet: JSON {"port":
-   49983, "path": "/health"}. A status of 200 to 399 is ready. */
+/* Written by control/ at create_pod from runtimes[].readinessProbe: JSON {"port": 49983,
+   "path": "/health"}, and those of initialDelaySeconds, timeoutSeconds, periodSeconds,
+   successThreshold, failureThreshold that the probe gives, as Kubernetes means them. A
+   status of 200 to 399 is ready. */
 #define ABX__POD_READINESS_ANNOTATION "agentbox.navix.sh/readiness"
 
 /* What the engine sees of a Pod. Grows at the end. */

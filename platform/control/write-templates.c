@@ -8,6 +8,28 @@
 #include "control/writes.h"
 #include "model/image-ref.h"
 
+/* A Pod is ready by one probe: a second one would be asked by nobody. */
+static int check_probes(json_object *spec, abx_error **reterr)
+{
+	json_object *runtimes = abx__field_array(spec, "runtimes");
+	bool found = false;
+
+	for (size_t i = 0; i < abx__array_count(runtimes); i++) {
+		if (!abx__field_object(json_object_array_get_idx(runtimes, i),
+				       "readinessProbe"))
+			continue;
+		if (found)
+			return abx__error_set(
+				reterr, ABX_EUNSUPPORTED,
+				"spec.runtimes[%zu].readinessProbe: one runtime has a "
+				"probe already, and one says when a Pod is ready; leave "
+				"this one out",
+				i);
+		found = true;
+	}
+	return ABX_OK;
+}
+
 static int check_template_spec(abx__write *w, json_object *spec, abx_error **reterr)
 {
 	abx__engine *engine = w->control->config.engine;
@@ -23,7 +45,9 @@ static int check_template_spec(abx__write *w, json_object *spec, abx_error **ret
 		abx__error_prefix(reterr, "template %s: spec.idleImage", w->name);
 		return r;
 	}
-	r = engine->ops->check_template(engine, pod, reterr);
+	r = check_probes(spec, reterr);
+	if (r == ABX_OK)
+		r = engine->ops->check_template(engine, pod, reterr);
 	if (r < 0)
 		abx__error_prefix(reterr, "template %s", w->name);
 	return r;

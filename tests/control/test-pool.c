@@ -72,6 +72,92 @@ Test(control_pool, pods_carry_the_readiness_probe_of_their_runtime)
 	cr_assert_str_eq(probe ? probe : "none", "{\"port\":49983,\"path\":\"/health\"}");
 }
 
+static json_object *first_runtime(json_object *doc)
+{
+	json_object *spec = abx__field_object(doc, "spec");
+
+	return json_object_array_get_idx(abx__field_array(spec, "runtimes"), 0);
+}
+
+static answer offer_template(json_object *doc)
+{
+	abx_error *err = NULL;
+	answer a = { 0 };
+
+	cr_assert_eq(abx__control_template_put(w.control, doc, true, on_object, &a, &err),
+		     ABX_OK, "%s", abx_error_message(err));
+	json_object_put(doc);
+	world_settle(&w);
+	return a;
+}
+
+/* The same world with a template of its own. */
+static void env_from(json_object *doc)
+{
+	answer a = offer_template(doc);
+
+	cr_assert_eq(a.r, ABX_OK, "%s", a.message);
+	answer_done(&a);
+	a = world_apply(&w, env_doc("demo", 1, NULL, NULL), true);
+	cr_assert_eq(a.r, ABX_OK, "%s", a.message);
+	answer_done(&a);
+	world_pass(&w, 500);
+}
+
+Test(control_pool, what_a_probe_says_of_time_reaches_the_engine)
+{
+	json_object *doc = template_doc("tmpl", IDLE_IMAGE);
+	json_object *probe = abx__field_object(first_runtime(doc), "readinessProbe");
+	abx__pod pod;
+
+	json_object_object_del(abx__field_object(probe, "httpGet"), "path");
+	abx__field_set_int(probe, "initialDelaySeconds", 1);
+	abx__field_set_int(probe, "timeoutSeconds", 2);
+	abx__field_set_int(probe, "periodSeconds", 3);
+	abx__field_set_int(probe, "successThreshold", 4);
+	abx__field_set_int(probe, "failureThreshold", 5);
+	/* A runtime that claims do not arm may be the one that is asked. */
+	abx__field_set_str(first_runtime(doc), "name", "other");
+	env_from(doc);
+	cr_assert(abx__fake_engine_at(w.engine, 0, &pod));
+	cr_assert_str_eq(abx__map_get(&pod.annotations, ABX__POD_READINESS_ANNOTATION),
+			 "{\"port\":49983,\"path\":\"/\",\"initialDelaySeconds\":1,"
+			 "\"timeoutSeconds\":2,\"periodSeconds\":3,"
+			 "\"successThreshold\":4,\"failureThreshold\":5}");
+}
+
+Test(control_pool, a_second_probe_is_refused_by_its_path)
+{
+	json_object *doc = template_doc("tmpl", IDLE_IMAGE);
+	json_object *more = NULL;
+	answer a;
+
+	cr_assert_eq(json_object_deep_copy(first_runtime(doc), &more, NULL), 0);
+	abx__field_set_str(more, "name", "other");
+	json_object_array_add(
+		abx__field_array(abx__field_object(doc, "spec"), "runtimes"), more);
+	a = offer_template(doc);
+	cr_assert_eq(a.r, ABX_EUNSUPPORTED);
+	cr_assert(strstr(a.message, "spec.runtimes[1].readinessProbe"), "%s", a.message);
+	answer_done(&a);
+}
+
+Test(control_pool, pods_wear_the_labels_and_annotations_of_their_template)
+{
+	json_object *doc = template_doc("tmpl", IDLE_IMAGE);
+	json_object *meta = abx__field_object(
+		abx__field_object(abx__field_object(doc, "spec"), "template"),
+		"metadata");
+	abx__pod pod;
+
+	json_object_object_add(meta, "annotations",
+			       json_tokener_parse("{\"team\":\"red\"}"));
+	env_from(doc);
+	cr_assert(abx__fake_engine_at(w.engine, 0, &pod));
+	cr_assert_str_eq(abx__map_get(&pod.labels, "app"), "x");
+	cr_assert_str_eq(abx__map_get(&pod.annotations, "team"), "red");
+}
+
 Test(control_pool, is_filled_to_its_replicas_on_the_idle_image)
 {
 	abx__pod view;

@@ -7,6 +7,7 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
+#include "engine/podd/readiness.h"
 #include "io/json.h"
 
 /* ---- create ---- */
@@ -88,19 +89,18 @@ static int check_readiness(const abx__map *annotations, abx_error **reterr)
 	const char *text =
 		annotations ? abx__map_get(annotations, ABX__POD_READINESS_ANNOTATION)
 			    : NULL;
+	abx__readiness probe = { 0 };
 	json_object *o = NULL;
-	const char *path = NULL;
-	int64_t port = 0;
 	int r;
 
 	if (!text)
 		return ABX_OK;
-	r = abx__json_parse_object(text, strlen(text), 4096, &o, NULL);
-	if (r < 0 || abx__json_get_i64(o, "port", 1, 65535, &port, NULL) != 1 ||
-	    abx__json_get_str(o, "path", &path, NULL) != 1 || path[0] != '/')
-		r = abx__error_set(reterr, ABX_EINVAL,
-				   "annotation %s needs a port and a path, not %s",
-				   ABX__POD_READINESS_ANNOTATION, text);
+	r = abx__json_parse_object(text, strlen(text), 4096, &o, reterr);
+	if (r == ABX_OK)
+		r = abx__readiness_parse(o, &probe, reterr);
+	if (r < 0)
+		abx__error_prefix(reterr, "annotation %s", ABX__POD_READINESS_ANNOTATION);
+	abx__readiness_done(&probe);
 	json_object_put(o);
 	return r;
 }

@@ -1,9 +1,10 @@
 /*
  * container.c - one life of one container: starter (a fork that becomes crun), init, end.
  *
- * A container ends by SIGKILL to its init through a pidfd: its PID namespace, hence all
- * of it, dies with it, and with the last process its mounts. crun is not asked; its state
- * lay in the container's own /run.
+ * A container ends by SIGKILL to its init through a pidfd, after SIGTERM and a while
+ * where its Pod asks for grace: its PID namespace, hence all of it, dies with it, and
+ * with the last process its mounts. crun is not asked; its state lay in the container's
+ * own /run.
  */
 #include "engine/podd/podd.h"
 
@@ -186,6 +187,23 @@ static void kill_init(struct container *c)
 {
 	if (c->pidfd >= 0)
 		pidfd_send_signal(c->pidfd, SIGKILL, NULL, 0);
+}
+
+static void on_grace_over(uv_timer_t *timer)
+{
+	kill_init(timer->data);
+}
+
+/* With the grace its Pod asks for. What idles has nothing to finish, and a claim waits
+ * for its end. */
+static void end_init(struct container *c)
+{
+	uint32_t grace_s = c->is_idle || c->is_init ? 0 : c->pod->spec->grace_s;
+
+	if (!grace_s || c->pidfd < 0 ||
+	    pidfd_send_signal(c->pidfd, SIGTERM, NULL, 0) < 0 ||
+	    uv_timer_start(&c->timer, on_grace_over, (uint64_t)grace_s * 1000, 0) < 0)
+		kill_init(c);
 }
 
 /* ---- starting ---- */
@@ -437,7 +455,7 @@ void abx__container_end(struct container *c)
 		return;
 	c->ending = true;
 	if (c->state == CONTAINER_RUNNING) {
-		kill_init(c);
+		end_init(c);
 		return;
 	}
 	/* Behind a closed gate the starter goes by itself; past it crun is let finish,

@@ -50,10 +50,9 @@ int abx__folder_save_pod(struct pod *pod)
 	add_str(o, "activity", abx__pod_activity_name(pod->activity));
 	if (pod->kept[0])
 		add_str(o, "kept", pod->kept);
-	if (pod->probe_port) {
-		add_u64(o, "probe_port", pod->probe_port);
-		add_str(o, "probe_path", pod->probe_path);
-	}
+	if (pod->readiness.port)
+		json_object_object_add(o, "readiness",
+				       abx__readiness_print(&pod->readiness));
 	json_object_object_add(o, "template", json_object_get(pod->template_json));
 	snprintf(path, sizeof(path), "pods/%s/pod.json", pod->key);
 	r = abx__fs_replace_json(pod->podd->dir_fd, path, o);
@@ -332,15 +331,6 @@ static void trash_containers(struct pod *pod)
 		closedir(d);
 }
 
-static void load_probe(struct pod *pod, json_object *o)
-{
-	const char *path = get_str(o, "probe_path");
-
-	if (path && get_u64(o, "probe_port") <= 65535 &&
-	    (pod->probe_path = abx__strdup(path)))
-		pod->probe_port = (uint16_t)get_u64(o, "probe_port");
-}
-
 static struct pod *load_pod(struct podd *podd, const char *folder)
 {
 	char path[512];
@@ -364,7 +354,7 @@ static struct pod *load_pod(struct podd *podd, const char *folder)
 		pod = NULL;
 	}
 	if (pod) {
-		json_object *wipe;
+		json_object *wipe, *readiness;
 		const char *kept = get_str(o, "kept");
 
 		/* A folder of an earlier release says nothing: it runs. */
@@ -378,7 +368,8 @@ static struct pod *load_pod(struct podd *podd, const char *folder)
 		pod->init_next = get_u64(o, "init_next");
 		pod->wipe = json_object_object_get_ex(o, "wipe", &wipe) &&
 			    json_object_get_boolean(wipe);
-		load_probe(pod, o);
+		if (json_object_object_get_ex(o, "readiness", &readiness))
+			abx__readiness_parse(readiness, &pod->readiness, NULL);
 	}
 	json_object_put(o);
 	return pod;

@@ -110,7 +110,8 @@ void abx__pod_thaw(struct pod *pod)
 	abx__cgroup_freeze(pod->podd, pod->key, false);
 	pod->freezing = pod->frozen = false;
 	/* Its probe was stopped, or never asked anything when podd is a new one. */
-	if (pod->container && !pod->ready && pod->probe_port && !pod->container->is_idle)
+	if (abx__probe_is_due(pod) &&
+	    (!pod->ready || abx__readiness_goes_on(&pod->readiness)))
 		abx__probe_start(pod);
 	show(pod, POD_RUN);
 }

@@ -94,7 +94,7 @@ void abx__pod_free(struct pod *pod)
 	json_object_put(pod->template_json);
 	abx__free(pod->ns);
 	abx__free(pod->name);
-	abx__free(pod->probe_path);
+	abx__readiness_done(&pod->readiness);
 	abx__free(pod->image);
 	abx__free(pod->running_image);
 	abx__free(pod->reason);
@@ -171,7 +171,7 @@ void abx__pod_fail(struct pod *pod, const char *reason, const char *message)
 void abx__pod_container_running(struct container *c)
 {
 	struct pod *pod = c->pod;
-	bool probed = pod->probe_port && !c->is_idle && pod->activity != POD_FREEZE;
+	bool probed = abx__probe_is_due(pod) && pod->activity != POD_FREEZE;
 
 	if (c->is_init)
 		return;
@@ -545,21 +545,11 @@ static uint32_t free_number(struct podd *podd)
 
 static int take_readiness(struct pod *pod, json_object *request, abx_error **reterr)
 {
-	json_object *probe, *port;
-	const char *path;
+	json_object *probe;
 
-	if (!json_object_object_get_ex(request, "readiness", &probe))
-		return ABX_OK;
-	path = get_str(probe, "path");
-	if (!json_object_object_get_ex(probe, "port", &port) ||
-	    !json_object_is_type(port, json_type_int) || json_object_get_int(port) < 1 ||
-	    json_object_get_int(port) > 65535 || !path || path[0] != '/' ||
-	    strlen(path) > 256 || strpbrk(path, " \r\n"))
-		return abx__error_set(reterr, ABX_EINVAL,
-				      "readiness needs a port and a path");
-	pod->probe_port = (uint16_t)json_object_get_int(port);
-	pod->probe_path = abx__strdup(path);
-	return pod->probe_path ? ABX_OK : abx__error_nomem(reterr);
+	return json_object_object_get_ex(request, "readiness", &probe)
+		       ? abx__readiness_parse(probe, &pod->readiness, reterr)
+		       : ABX_OK;
 }
 
 static int check_spec(struct podd *podd, const abx__spec *spec, abx_error **reterr)

@@ -18,6 +18,7 @@
 
 #include "base/log.h"
 #include "engine/podd/proto.h"
+#include "engine/podd/readiness.h"
 #include "engine/podd/spec.h"
 
 #define ABX__POD_KEY_SIZE 136
@@ -276,8 +277,7 @@ struct pod {
 	uint32_t n;   /* address, uid range */
 	json_object *template_json;
 	abx__spec *spec;
-	uint16_t probe_port; /* 0: none */
-	char *probe_path;
+	abx__readiness readiness;
 	int64_t since_ms; /* of the latest request, for images pulled always */
 
 	char *image; /* wanted */
@@ -354,6 +354,8 @@ void abx__folder_trash_soon(struct podd *podd); /* the same, in a moment */
 void abx__folder_sweep(struct podd *podd);
 int abx__folder_make_volumes(struct pod *pod, abx_error **reterr);
 
+/* Is its main container one to ask? */
+bool abx__probe_is_due(const struct pod *pod);
 void abx__probe_start(struct pod *pod);
 void abx__probe_stop(struct pod *pod);
 int abx__probes_open(struct podd *podd);

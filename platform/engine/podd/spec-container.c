@@ -302,11 +302,21 @@ static int p_number(const struct spec_at *at, json_object *v, void *into)
 	return ABX_OK;
 }
 
+static int p_protocol(const struct spec_at *at, json_object *v, void *into)
+{
+	const char *s = json_object_get_string(v);
+
+	(void)into;
+	return strcmp(s, "TCP") == 0 || strcmp(s, "UDP") == 0 || strcmp(s, "SCTP") == 0
+		       ? ABX_OK
+		       : abx__spec_invalid(at, "must be TCP, UDP or SCTP");
+}
+
 /* Ports are information, as in Kubernetes: every port can be reached. hostPort would be a
  * promise, so it is refused. */
 static const struct spec_field port_fields[] = { { "containerPort", p_number },
 						 { "name", abx__spec_text },
-						 { "protocol", abx__spec_text },
+						 { "protocol", p_protocol },
 						 { 0 } };
 
 static int read_port(const struct spec_at *at, json_object *v, void *into)

@@ -12,6 +12,9 @@
 #include "base/alloc.h"
 #include "base/error.h"
 
+#define GRACE_MAX_S 3600
+#define PLATFORM_PREFIX "agentbox.navix.sh/"
+
 static int read_main(const struct spec_at *at, json_object *v, void *into)
 {
 	return abx__spec_container_read(at, v, &((abx__spec *)into)->main);
@@ -21,9 +24,17 @@ static int read_init(const struct spec_at *at, json_object *v, void *into)
 {
 	abx__spec *spec = into;
 
+	abx__spec_container *c;
+	int r;
+
 	if (spec->init_count >= ABX__SPEC_INIT_MAX)
 		return abx__spec_invalid(at, "too many init containers");
-	return abx__spec_container_read(at, v, &spec->init[spec->init_count++]);
+	c = &spec->init[spec->init_count++];
+	r = abx__spec_container_read(at, v, c);
+	if (r == ABX_OK && (c->cpu_milli || c->memory_bytes))
+		r = abx__spec_refuse(at, "resources.limits: an init container runs "
+					 "within the limits of the main container");
+	return r;
 }
 
 static int s_containers(const struct spec_at *at, json_object *v, void *into)
@@ -116,8 +127,7 @@ static int s_hostname(const struct spec_at *at, json_object *v, void *into)
 	return abx__spec_label(at, v, &((abx__spec *)into)->hostname);
 }
 
-/* True and false come to the same here: there is no API server to mount a token of, no
- * services to link. */
+/* True and false come to the same here: there are no services to link. */
 static int s_inert_bool(const struct spec_at *at, json_object *v, void *into)
 {
 	bool unused;
@@ -140,21 +150,24 @@ static int s_only_false(const struct spec_at *at, json_object *v, void *into)
 
 static int s_grace(const struct spec_at *at, json_object *v, void *into)
 {
-	(void)into;
-	if (!json_object_is_type(v, json_type_int) || json_object_get_int64(v) < 0)
-		return abx__spec_invalid(at, "must be a number of seconds");
+	int64_t n = json_object_get_int64(v);
+
+	if (!json_object_is_type(v, json_type_int) || n < 0 || n > GRACE_MAX_S)
+		return abx__spec_invalid(at, "must be a number of seconds, 0 to 3600");
+	((abx__spec *)into)->grace_s = (uint32_t)n;
 	return ABX_OK;
 }
 
+/* A container that ends is its Pod's end; the pool makes another Pod. */
 static int s_restart_policy(const struct spec_at *at, json_object *v, void *into)
 {
-	const char *s = json_object_get_string(v);
-
 	(void)into;
-	if (strcmp(s, "Always") != 0 && strcmp(s, "OnFailure") != 0 &&
-	    strcmp(s, "Never") != 0)
-		return abx__spec_invalid(at, "must be Always, OnFailure or Never");
-	return ABX_OK;
+	return json_object_is_type(v, json_type_string) &&
+			       strcmp(json_object_get_string(v), "Never") == 0
+		       ? ABX_OK
+		       : abx__spec_refuse(at, "only Never: the local engine starts no "
+					      "container again in place; its pool makes "
+					      "another Pod");
 }
 
 static const struct spec_field spec_fields[] = {
@@ -163,7 +176,7 @@ static const struct spec_field spec_fields[] = {
 	{ "volumes", s_volumes },
 	{ "runtimeClassName", s_runtime_class },
 	{ "hostname", s_hostname },
-	{ "automountServiceAccountToken", s_inert_bool },
+	{ "automountServiceAccountToken", s_only_false },
 	{ "enableServiceLinks", s_inert_bool },
 	{ "shareProcessNamespace", s_only_false },
 	{ "hostNetwork", s_only_false },
@@ -179,12 +192,21 @@ static int t_spec(const struct spec_at *at, json_object *v, void *into)
 	return abx__spec_object(at, v, spec_fields, into);
 }
 
+/* Control puts them on each Pod, beside its own. */
 static int meta_map(const struct spec_at *at, json_object *v, void *into)
 {
 	(void)into;
-	return json_object_is_type(v, json_type_object)
-		       ? ABX_OK
-		       : abx__spec_invalid(at, "must be an object");
+	if (!json_object_is_type(v, json_type_object))
+		return abx__spec_invalid(at, "must be an object");
+	json_object_object_foreach(v, key, value)
+	{
+		if (!json_object_is_type(value, json_type_string))
+			return abx__spec_invalid(at, "must hold strings only");
+		if (strncmp(key, PLATFORM_PREFIX, sizeof(PLATFORM_PREFIX) - 1) == 0)
+			return abx__spec_invalid(at, "keys below " PLATFORM_PREFIX
+						     " are the platform's own");
+	}
+	return ABX_OK;
 }
 
 static const struct spec_field metadata_fields[] = { { "labels", meta_map },

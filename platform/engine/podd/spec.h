@@ -65,6 +65,7 @@ typedef struct abx__spec {
 	size_t volume_count;
 	char *runtime_class; /* NULL: none asked for */
 	char *hostname;      /* NULL: the Pod's name */
+	uint32_t grace_s;    /* between SIGTERM and SIGKILL; 0: SIGKILL at once */
 } abx__spec;
 
 /* `template_json` is {metadata?, spec}. ABX_EUNSUPPORTED or ABX_EINVAL naming the field's
