@@ -15,7 +15,7 @@
 
 #include <curl/curl.h>
 
-#include "rig.h"
+#include "library.h"
 
 #define ENV_SAME "bench-same" /* starts on the image it serves, 100 Pods */
 #define ENV_SWAP "bench-swap" /* idles on another image */
@@ -213,6 +213,34 @@ static void pause_resume(const bench_rig *rig)
 	bench_rows_of_lifecycle(rig, ENV_SAME, state_dir);
 }
 
+static void execs(const bench_rig *rig)
+{
+	rig_wait_idle(rig, ENV_SAME, 100);
+	bench_rows_of_execs(rig, ENV_SAME);
+}
+
+static void listing(const bench_rig *rig)
+{
+	rig_wait_idle(rig, ENV_SAME, 100);
+	bench_row_of_listing(rig, ENV_SAME, cgroup);
+}
+
+static void much_output(const bench_rig *rig)
+{
+	const bench_memory opts = { cgroup, pids };
+
+	rig_wait_idle(rig, ENV_SAME, 100);
+	bench_rows_of_stdout(rig, ENV_SAME, &opts);
+}
+
+static void many_streams(const bench_rig *rig)
+{
+	const bench_memory opts = { cgroup, pids };
+
+	rig_wait_idle(rig, ENV_SAME, 100);
+	bench_rows_of_streams(rig, ENV_SAME, &opts);
+}
+
 /* The very file that Pods run. */
 static void envd_alone(const bench_rig *rig)
 {
@@ -228,9 +256,11 @@ static const struct {
 	const char *name;
 	void (*run)(const bench_rig *rig);
 } rows[] = {
-	{ "create", create_same }, { "swap", create_swap }, { "echo", create_echo },
-	{ "pause", pause_resume }, { "burst", burst },      { "exec", exec_true },
-	{ "files", files },        { "envd", envd_alone },  { "idle", idle_pods },
+	{ "create", create_same },   { "swap", create_swap },   { "echo", create_echo },
+	{ "pause", pause_resume },   { "burst", burst },        { "exec", exec_true },
+	{ "execs", execs },          { "stdout", much_output }, { "list", listing },
+	{ "streams", many_streams }, { "files", files },        { "envd", envd_alone },
+	{ "idle", idle_pods },
 };
 
 static int wanted(const char *name, int argc, char **argv)

@@ -5,99 +5,10 @@
 #include "rig.h"
 
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 
 #define BYTES ((uint64_t)1 << 30)
 #define RUNS 3
-
-/* ---- memory ---- */
-
-/* VmHWM of a process, the most that was resident since the mark was cleared; -1: gone. */
-static long peak_kib(const char *pid)
-{
-	char path[64], line[256];
-	long kib = -1;
-	FILE *f;
-
-	snprintf(path, sizeof(path), "/proc/%s/status", pid);
-	f = fopen(path, "re");
-	if (!f)
-		return -1;
-	while (kib < 0 && fgets(line, sizeof(line), f))
-		if (sscanf(line, "VmHWM: %ld kB", &kib) != 1)
-			kib = -1;
-	fclose(f);
-	return kib;
-}
-
-static void clear_peak(const char *pid)
-{
-	char path[64];
-	FILE *f;
-
-	snprintf(path, sizeof(path), "/proc/%s/clear_refs", pid);
-	f = fopen(path, "we");
-	if (!f)
-		return;
-	fputs("5\n", f);
-	fclose(f);
-}
-
-/* The daemons' together. */
-static long daemons_kib(const char *pids, int clear)
-{
-	char *list = strdup(pids), *save = NULL;
-	long sum = 0;
-
-	for (char *pid = strtok_r(list, ",", &save); pid;
-	     pid = strtok_r(NULL, ",", &save)) {
-		long kib = peak_kib(pid);
-
-		if (kib < 0)
-			rig_die("no process %s", pid);
-		sum += kib;
-		if (clear)
-			clear_peak(pid);
-	}
-	free(list);
-	return sum;
-}
-
-/* Of all Pods the envd that has grown most is the one that streams. */
-static long envd_most_kib;
-static int envd_clear;
-
-static void look_at_envd(long number)
-{
-	char path[64], pid[32], comm[32] = "";
-	FILE *f;
-	long kib;
-
-	snprintf(path, sizeof(path), "/proc/%ld/comm", number);
-	snprintf(pid, sizeof(pid), "%ld", number);
-	f = fopen(path, "re");
-	if (!f)
-		return;
-	if (!fgets(comm, sizeof(comm), f))
-		comm[0] = '\0';
-	fclose(f);
-	if (strcmp(comm, "envd\n") != 0)
-		return;
-	if (envd_clear)
-		clear_peak(pid);
-	kib = peak_kib(pid);
-	envd_most_kib = kib > envd_most_kib ? kib : envd_most_kib;
-}
-
-static long envd_kib(const char *cgroup, int clear)
-{
-	envd_most_kib = 0;
-	envd_clear = clear;
-	cgroup_each(cgroup, look_at_envd);
-	return envd_most_kib;
-}
 
 /* A virtual machine may give memory that is free for some seconds back to its host, and
  * then pays for each page's next touch, more than all else a stream costs. Neither we nor
@@ -122,8 +33,8 @@ static void one_file(const bench_rig *rig, const sandbox_ref *sandbox,
 	double best = 0, raw = 0;
 	long before, after;
 
-	daemons_kib(opts->pids, 1);
-	before = daemons_kib(opts->pids, 0);
+	memory_daemons_kib(opts->pids, 1);
+	before = memory_daemons_kib(opts->pids, 0);
 	for (int i = 0; i < RUNS; i++) {
 		double mbs, now;
 
@@ -135,7 +46,7 @@ static void one_file(const bench_rig *rig, const sandbox_ref *sandbox,
 		best = mbs > best ? mbs : best;
 		raw = now > raw ? now : raw;
 	}
-	after = daemons_kib(opts->pids, 0);
+	after = memory_daemons_kib(opts->pids, 0);
 	snprintf(figure, sizeof(figure), "%.0f MB/s, +%ld KiB", best, after - before);
 	snprintf(floor, sizeof(floor), "%s %.0f MB/s",
 		 on_disk ? "write(2)" : "raw loopback", raw);
@@ -150,7 +61,7 @@ void bench_rows_of_files(const bench_rig *rig, const sandbox_ref *sandbox,
 	char figure[64], floor[64];
 	long before, after;
 
-	before = envd_kib(opts->cgroup, 1);
+	before = memory_envd_kib(opts->cgroup, 1);
 	one_file(rig, sandbox, opts, STREAM_UP, "/mem/bench.bin",
 		 "write 1 GiB through the gateway", 0);
 	one_file(rig, sandbox, opts, STREAM_DOWN, "/mem/bench.bin",
@@ -161,7 +72,7 @@ void bench_rows_of_files(const bench_rig *rig, const sandbox_ref *sandbox,
 		 "write 1 GiB, to the disk", 1);
 	one_file(rig, sandbox, opts, STREAM_DOWN, "/tmp/bench.bin",
 		 "read 1 GiB, from the disk's cache", 0);
-	after = envd_kib(opts->cgroup, 0);
+	after = memory_envd_kib(opts->cgroup, 0);
 	snprintf(figure, sizeof(figure), "%.2f MiB resident", (double)after / 1024);
 	snprintf(floor, sizeof(floor), "%.2f MiB before", (double)before / 1024);
 	row("the Pod's envd meanwhile, at its peak", figure, floor, "-",

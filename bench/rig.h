@@ -59,6 +59,13 @@ void cgroup_each(const char *cgroup, void (*each)(long pid));
 /* Sum of PSS in KiB and number of processes below a cgroup folder. */
 long cgroup_pss_kib(const char *cgroup, int *ret_processes);
 
+/* VmHWM, the most that was resident since the mark was cleared (memory.c); -1: gone. */
+long memory_peak_kib(const char *pid);
+void memory_clear_peak(const char *pid);
+/* The daemons' together, and of all Pods the envd that has most. */
+long memory_daemons_kib(const char *pids, int clear);
+long memory_envd_kib(const char *cgroup, int clear);
+
 /* Rows of files (files.c). */
 typedef struct bench_files {
 	const char *state_dir, *cgroup;
