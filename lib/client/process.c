@@ -10,6 +10,7 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "base/id.h"
+#include "client/output-event.h"
 #include "io/json.h"
 
 #define DEFAULT_MAX_OUTPUT ((size_t)64 << 20)
@@ -114,6 +115,25 @@ static int on_data_event(abx_process *process, json_object *event)
 	return r;
 }
 
+static int on_bytes(abx__stream *stream, const char *text, size_t text_len)
+{
+	ABX_CLEANUP(abx__freep) uint8_t *data = NULL;
+	abx_process *process = (abx_process *)stream;
+	bool is_stderr = false;
+	size_t len = 0;
+	int r;
+
+	if (!process->pid || stream->has_ended)
+		return 0;
+	r = abx__output_event_read(text, text_len, &is_stderr, &data, &len);
+	if (r > 0 && len)
+		r = is_stderr ? give(process, process->on_stderr, &process->err,
+				     (const char *)data, len)
+			      : give(process, process->on_stdout, &process->out,
+				     (const char *)data, len);
+	return r < 0 ? r : data != NULL;
+}
+
 static int on_end_event(abx_process *process, json_object *event)
 {
 	int64_t exit_code = 0;
@@ -164,6 +184,7 @@ static void destroy(abx__stream *stream)
 static const abx__stream_ops process_ops = {
 	.start_kind = ABX__OP_PROCESS,
 	.no_end = "the stream ended without the command's end",
+	.on_bytes = on_bytes,
 	.on_message = on_message,
 	.result = result_of,
 	.destroy = destroy,

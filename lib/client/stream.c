@@ -129,6 +129,11 @@ static int on_message(abx__stream *stream, unsigned flags, const char *data, siz
 
 	if (flags & ABX__CONNECT_COMPRESSED)
 		return ABX_EPROTO;
+	if (flags == 0 && stream->ops->on_bytes && !stream->is_closed) {
+		r = stream->ops->on_bytes(stream, data, len);
+		if (r != 0)
+			return r < 0 ? r : ABX_OK;
+	}
 	r = abx__json_parse_object(data, len, ABX__STREAM_MAX_MESSAGE, &message, NULL);
 	if (r < 0)
 		return r == ABX_ENOMEM ? r : ABX_EPROTO;

@@ -24,6 +24,10 @@ typedef struct abx__stream abx__stream;
 typedef struct abx__stream_ops {
 	enum abx__op_kind start_kind; /* of the operation that waits for its begin */
 	const char *no_end;           /* said of a stream that ends without saying why */
+	/* May take a message by its bytes, in the one spelling that most come in, so that
+	 * no JSON is parsed for it. 1: taken; 0: on_message is to have it; a negative
+	 * answer ends the stream. NULL: takes none. */
+	int (*on_bytes)(abx__stream *stream, const char *data, size_t len);
 	/* One message that is not the stream's end. A negative answer ends the stream. */
 	int (*on_message)(abx__stream *stream, json_object *message);
 	/* What its end yields, for the operation that waits for it; NULL: nothing. */

@@ -4,6 +4,7 @@
  */
 #include "base/alloc.h"
 #include "base/id.h"
+#include "client/output-event.h"
 #include "fixture.h"
 
 TestSuite(client_commands, .timeout = 30);
@@ -61,6 +62,80 @@ Test(client_commands, run_collects_output_and_the_exit_code)
 	expect_seen(&f, 0, "connect-timeout-ms: 2500\n");
 	expect_seen(&f, 0, "keepalive-ping-interval: 50\n");
 	expect_seen(&f, 0, "authorization: Basic cm9vdDo=\n");
+	fixture_down(&f);
+	abx_free(body);
+}
+
+/* What one message of output is, by the reader that parses no JSON. */
+static int read_output(const char *text, bool *ret_is_stderr, char *ret)
+{
+	uint8_t *data = NULL;
+	size_t len = 0;
+	int r = abx__output_event_read(text, strlen(text), ret_is_stderr, &data, &len);
+
+	if (r > 0)
+		snprintf(ret, 32, "%.*s", (int)len, (const char *)data);
+	abx__free(data);
+	return r;
+}
+
+Test(client_commands, output_is_read_without_json_in_one_spelling_alone)
+{
+	static const char *const others[] = {
+		"",
+		"{\"event\":{\"data\":{\"",
+		"{\"event\":{\"data\":{\"stdout\":\"",
+		"{\"event\":{\"data\":{\"stdout\":\"}}}",
+		"{\"event\":{\"data\":{\"stdout\": \"aGVsbG8K\"}}}",
+		"{\"event\":{\"data\":{\"stdout\":\"aGVsbG8\"}}}",
+		"{\"event\":{\"data\":{\"stdout\":\"aGVs\\/G8K\"}}}",
+		"{\"event\":{\"data\":{\"stdout\":\"aGVsbG8K\"}}} ",
+		"{\"event\":{\"data\":{\"stdout\":\"aGVs\",\"stderr\":\"aGVs\"}}}",
+		"{\"event\":{\"data\":{\"other\":\"aGVsbG8K\"}}}",
+	};
+	char text[32] = "";
+	bool is_stderr = true;
+
+	cr_expect(read_output("{\"event\":{\"data\":{\"stdout\":\"aGVsbG8K\"}}}",
+			      &is_stderr, text) == 1);
+	cr_expect_str_eq(text, "hello\n");
+	cr_expect_not(is_stderr);
+	cr_expect(read_output("{\"event\":{\"data\":{\"stderr\":\"d29lCg==\"}}}",
+			      &is_stderr, text) == 1);
+	cr_expect_str_eq(text, "woe\n");
+	cr_expect(is_stderr);
+	cr_expect(read_output("{\"event\":{\"data\":{\"pty\":\"\"}}}", &is_stderr,
+			      text) == 1);
+	cr_expect_str_eq(text, "");
+	cr_expect_not(is_stderr);
+	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
+		cr_expect(read_output(others[i], &is_stderr, text) == 0, "%s", others[i]);
+}
+
+/* Spelt with blanks and escapes, as Go's JSON may, it is the same output. */
+Test(client_commands, output_in_any_spelling_is_read)
+{
+	static const char *const spelt[] = {
+		"{\"event\": {\"start\": {\"pid\": 42}}}",
+		"{\"event\": {\"data\": {\"stdout\": \"aGVsbG8K\"}}}",
+		"{\"event\":{\"data\":{\"stderr\":\"d29l\\u0043g==\"}}}",
+		"{\"event\":{\"data\":{\"stdout\":\"AAECAw==\"}} }",
+		"{\"event\":{\"end\":{\"exitCode\":3,\"exited\":true,\"error\":\"exit "
+		"status 3\"}}}",
+		"!{}",
+		NULL,
+	};
+	fake_answer answers[2] = { { .status = 200, .type = STREAM } };
+	abx_command_result *result = NULL;
+	char *body = frames(spelt, &answers[0].len);
+	fixture f;
+
+	answers[0].body = body;
+	fixture_up(&f, answers);
+	cr_assert(abx_command_run(f.sandbox, "x", NULL, &result, &f.err) == ABX_OK, "%s",
+		  abx_error_message(f.err));
+	expect_hello(result);
+	abx_command_result_free(result);
 	fixture_down(&f);
 	abx_free(body);
 }
