@@ -163,10 +163,14 @@ int abx__fs_walk(const char *path, unsigned depth, abx__users *users,
 {
 	ABX_CLEANUP(abx__closep) int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	struct walk walk = { .users = users, .cancelled = cancelled, .list = list };
+	int r;
 
 	if (fd < 0)
 		return -errno;
-	return walk_dir(&walk, fd, path, depth ? depth : 1, 1);
+	abx__users_hold(users);
+	r = walk_dir(&walk, fd, path, depth ? depth : 1, 1);
+	abx__users_release(users);
+	return r;
 }
 
 /* ---- removal ---- */

@@ -42,6 +42,8 @@ static void refresh(abx__users_file *file)
 	struct stat st;
 	ssize_t n;
 
+	if (file->is_held)
+		return;
 	if (stat(file->path, &st) == 0 && file->stamp[0] == (int64_t)st.st_dev &&
 	    file->stamp[1] == (int64_t)st.st_ino &&
 	    file->stamp[2] == (int64_t)st.st_size &&
@@ -49,6 +51,7 @@ static void refresh(abx__users_file *file)
 		    (int64_t)st.st_mtim.tv_sec * 1000000000 + st.st_mtim.tv_nsec)
 		return;
 	abx__buf_done(&file->text);
+	file->has_last = false;
 	memset(file->stamp, 0, sizeof(file->stamp));
 	file->text.cap = MAX_FILE_BYTES;
 	fd = open(file->path, O_RDONLY | O_CLOEXEC);
@@ -67,6 +70,18 @@ static void refresh(abx__users_file *file)
 	file->stamp[1] = (int64_t)st.st_ino;
 	file->stamp[2] = (int64_t)st.st_size;
 	file->stamp[3] = (int64_t)st.st_mtim.tv_sec * 1000000000 + st.st_mtim.tv_nsec;
+}
+
+void abx__users_hold(abx__users *users)
+{
+	refresh(&users->passwd);
+	refresh(&users->group);
+	users->passwd.is_held = users->group.is_held = true;
+}
+
+void abx__users_release(abx__users *users)
+{
+	users->passwd.is_held = users->group.is_held = false;
 }
 
 /* The next line, split at its colons; false at the end. */
@@ -210,12 +225,19 @@ static char *name_of(abx__users_file *file, uint32_t id)
 	uint32_t found;
 
 	refresh(file);
+	if (file->has_last && file->last_id == id)
+		return abx__strndup(file->text.data + file->last_at, file->last_len);
 	pos = abx__buf_str(&file->text);
 	end = pos + file->text.len;
-	while (next_line(&pos, end, &line))
-		if (line.len[0] > 0 && field_id(&line, 2, &found) == ABX_OK &&
-		    found == id)
-			return abx__strndup(line.field[0], line.len[0]);
+	while (next_line(&pos, end, &line)) {
+		if (line.len[0] == 0 || field_id(&line, 2, &found) < 0 || found != id)
+			continue;
+		file->has_last = true;
+		file->last_id = id;
+		file->last_at = (size_t)(line.field[0] - file->text.data);
+		file->last_len = line.len[0];
+		return abx__strndup(line.field[0], line.len[0]);
+	}
 	return id == 0 ? abx__strdup("root") : abx__strf("%u", id);
 }
 

@@ -8,6 +8,7 @@
 #ifndef ABX_ENVD_USERS_H
 #define ABX_ENVD_USERS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -20,6 +21,10 @@ typedef struct abx__users_file {
 	const char *path;
 	abx__buf text;
 	int64_t stamp[4]; /* device, inode, size, mtime: what tells a change */
+	bool is_held;     /* not looked at again */
+	bool has_last;    /* the name that was asked for last: */
+	uint32_t last_id;
+	size_t last_at, last_len; /* in text */
 } abx__users_file;
 
 typedef struct abx__users {
@@ -37,6 +42,11 @@ typedef struct abx__user {
 /* NULL paths: /etc/passwd and /etc/group. Both strings are borrowed. */
 void abx__users_init(abx__users *users, const char *passwd, const char *group);
 void abx__users_done(abx__users *users);
+
+/* Until the release the files are taken for what they are now: a listing asks for the
+ * names of many entries at one moment. */
+void abx__users_hold(abx__users *users);
+void abx__users_release(abx__users *users);
 
 /* ABX_ENOTFOUND names the user. */
 int abx__users_find(abx__users *users, const char *name, abx__user *ret,

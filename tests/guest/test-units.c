@@ -151,6 +151,35 @@ Test(guest_units, users_come_from_the_files_alone)
 	abx__users_done(&users);
 }
 
+Test(guest_units, held_users_are_those_of_the_moment)
+{
+	ABX_CLEANUP(abx__freep) char *passwd = in_dir("passwd");
+	static const struct {
+		bool is_held;
+		uid_t uid;
+		const char *want;
+	} rows[] = {
+		{ true, 7, "old" },  { true, 7, "old" },   { true, 8, "8" },
+		{ false, 7, "new" }, { false, 7, "new" },  { false, 8, "more" },
+		{ false, 9, "9" },   { false, 8, "more" },
+	};
+	abx__users users;
+
+	put_file(passwd, "old:x:7:7::/:/bin/sh\n");
+	abx__users_init(&users, passwd, "/no/group");
+	abx__users_hold(&users);
+	put_file(passwd, "new:x:7:7::/:/bin/sh\nmore:x:8:8::/:/bin/sh\n");
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		ABX_CLEANUP(abx__freep) char *name = NULL;
+
+		if (!rows[i].is_held)
+			abx__users_release(&users);
+		name = abx__users_name_of_uid(&users, rows[i].uid);
+		cr_expect_str_eq(name, rows[i].want, "row %zu: %s", i, name);
+	}
+	abx__users_done(&users);
+}
+
 Test(guest_units, root_is_root_without_any_file)
 {
 	abx__users users;
