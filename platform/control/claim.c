@@ -92,17 +92,21 @@ int abx__control_retry_after_s(const abx__control *control, const char *namespac
 static int admit(abx__control *control, abx__pool *pool,
 		 const abx__claim_request *request, abx_error **reterr)
 {
+	ABX_CLEANUP(abx__error_freep) abx_error *err = NULL;
+
 	if (pool->ready_idle > 0 && pool->waiting == 0)
 		return ABX_OK;
-	if (request->no_wait) {
-		capacity_error(pool, "no idle Pod", reterr);
-		return ABX_EEXHAUSTED;
-	}
-	if ((size_t)pool->waiting >= control->config.queue_cap) {
-		capacity_error(pool, "the claim queue is full", reterr);
-		return ABX_EEXHAUSTED;
-	}
-	return ABX_OK;
+	if (request->no_wait)
+		capacity_error(pool, "no idle Pod", &err);
+	else if ((size_t)pool->waiting >= control->config.queue_cap)
+		capacity_error(pool, "the claim queue is full", &err);
+	else
+		return ABX_OK;
+	abx__env_tell(pool->env, pool, true, ABX__EVENT_CLAIM_REFUSED, NULL, "%s",
+		      abx_error_message(err));
+	if (reterr)
+		*reterr = abx_take(err);
+	return ABX_EEXHAUSTED;
 }
 
 static int64_t startup_ms_of(const abx__control *control, const abx__pool *pool,
@@ -289,6 +293,10 @@ void abx__claim_fail(abx__claim *claim, int r, const abx_error *err,
 	abx__claim_done done = claim->done;
 	void *userdata = claim->userdata;
 
+	if (r != ABX_ECANCELED && claim->pool)
+		abx__env_tell(claim->pool->env, claim->pool, true,
+			      pod ? ABX__EVENT_CLAIM_FAILED : ABX__EVENT_CLAIM_REFUSED,
+			      NULL, "%s", abx_error_message(err));
 	if (claim->prev)
 		unqueue(claim);
 	abx__timers_clear(&claim->control->timers, &claim->timer);

@@ -175,6 +175,7 @@ void abx__control_free(abx__control *control)
 		abx__env_free(control->envs);
 	while (control->pools)
 		abx__pool_free(control->pools);
+	abx__env_states_done(control);
 	while (control->templates) {
 		abx__template *t = control->templates;
 
@@ -225,6 +226,27 @@ void abx__pods_on_synced(void *userdata, int r, const abx_error *err)
 	start_ended(control, r, err);
 }
 
+static void on_env_states(void *userdata, int r, const abx__doc *docs, size_t count,
+			  const abx_error *err)
+{
+	abx__control *control = userdata;
+	ABX_CLEANUP(abx__error_freep) abx_error *own = NULL;
+
+	abx__control_call_end(control);
+	for (size_t i = 0; r == ABX_OK && i < count; i++)
+		r = abx__env_state_load(control, &docs[i]);
+	if (r == ABX_ENOMEM && !err) {
+		abx__error_nomem(&own);
+		err = own;
+	}
+	if (r < 0 || control->state != ABX__CONTROL_STARTING) {
+		start_ended(control, r < 0 ? r : ABX_ECANCELED, err);
+		return;
+	}
+	control->config.engine->ops->start(control->config.engine, abx__pods_on_event,
+					   abx__pods_on_synced, control);
+}
+
 static void on_records(void *userdata, int r, const abx__doc *docs, size_t count,
 		       const abx_error *err)
 {
@@ -240,8 +262,9 @@ static void on_records(void *userdata, int r, const abx__doc *docs, size_t count
 		start_ended(control, r < 0 ? r : ABX_ECANCELED, err);
 		return;
 	}
-	control->config.engine->ops->start(control->config.engine, abx__pods_on_event,
-					   abx__pods_on_synced, control);
+	abx__control_call_begin(control);
+	control->config.store->ops->list(control->config.store, ABX__KIND_ENV_STATE, NULL,
+					 on_env_states, control);
 }
 
 static void on_snapshots(void *userdata, int r, const abx__doc *docs, size_t count,
@@ -335,6 +358,7 @@ void abx__control_close(abx__control *control, void (*done)(void *userdata),
 		abx__claim_fail(claim, ABX_ECANCELED, err, ABX__STOP_CANCELED, NULL);
 	}
 	abx__snapshots_close(control, err);
+	abx__env_states_flush(control);
 	for (size_t i = 0; i < control->sandboxes.count; i++)
 		abx__sandbox_drop_moves(control->sandboxes.order[i], ABX_ECANCELED, err);
 	abx__control_set_timer(control, &control->close_timer, 0);

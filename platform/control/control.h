@@ -31,6 +31,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/map.h"
+#include "control/events.h"
 #include "control/history.h"
 #include "control/port-engine.h"
 #include "control/port-runtime.h"

@@ -42,6 +42,7 @@ typedef struct abx__metrics abx__metrics;
 typedef struct abx__metrics_asking abx__metrics_asking;
 typedef struct abx__snapshot abx__snapshot;
 typedef struct abx__history abx__history;
+typedef struct abx__env_state abx__env_state;
 
 /* What templates and envs have in common: a stored document. */
 typedef struct abx__object {
@@ -70,6 +71,7 @@ struct abx__env {
 	UT_hash_handle hh; /* by key */
 	abx__pool *pools;  /* doubly linked, by member order */
 	abx__timer timer;  /* a sync that found no memory is tried again */
+	abx__env_state *state;
 	abx__condition ready, consistent;
 };
 
@@ -136,6 +138,11 @@ struct abx__pool {
 	abx__scale_state scale;
 	bool scale_writing;
 	int64_t last_create_ms; /* a sandbox was asked for */
+	int64_t created_ms;     /* wall */
+	char *scale_message;    /* why the last attempt to grow came to less; NULL */
+	int64_t stuck_told_ms;  /* that a scale-down cannot go on; 0: not */
+	bool rolling;           /* as last told */
+	enum { ABX__TOLD_NOTHING, ABX__TOLD_READY, ABX__TOLD_DEGRADED } told;
 	abx__condition available, scaling, degraded;
 };
 
@@ -294,6 +301,7 @@ struct abx__control {
 	abx__claim *claims;
 	abx__snapshot *snapshots; /* the newest first */
 	abx__history *history;
+	abx__env_state *env_states;
 	abx__sandboxes sandboxes;
 	abx__write *writes; /* the head is in flight when write_running */
 	bool write_running;
@@ -481,6 +489,24 @@ void abx__history_add(abx__sandbox *sandbox, const char *stop_reason,
 		      int exit_code);
 /* A sandbox of this id lives: it has not ended after all. */
 void abx__history_forget(abx__control *control, const char *id);
+
+/* env-state.c */
+int abx__env_state_new(abx__env *env);
+/* `deleted`: its document goes, too. */
+void abx__env_state_drop(abx__env *env, bool deleted);
+int abx__env_state_load(abx__control *control, const abx__doc *doc);
+void abx__env_states_flush(abx__control *control);
+void abx__env_states_done(abx__control *control);
+/* It is written down soon. */
+void abx__env_state_changed(abx__env *env);
+/* What was kept of a pool of this name in this env. */
+void abx__pool_recall(abx__pool *pool);
+
+/* events.c: see control/events.h. `env` NULL: nobody to tell. `pool` NULL: about the env.
+   `action` may be NULL. Logged when it is news. */
+void abx__env_tell(abx__env *env, const abx__pool *pool, bool warning, const char *reason,
+		   const char *action, const char *fmt, ...)
+	__attribute__((format(printf, 6, 7)));
 
 /* lifecycle.c */
 int abx__lifecycle_put(const abx__sandbox *sandbox, abx__map *annotations);

@@ -213,6 +213,7 @@ void abx__env_free(abx__env *env)
 		HASH_DEL(env->control->envs, env);
 	for (abx__pool *pool = env->pools; pool; pool = pool->next)
 		pool->env = NULL;
+	abx__env_state_drop(env, false);
 	abx__timers_release(&env->control->timers, &env->timer);
 	abx__object_done_(&env->object);
 	abx__free(env->key);
@@ -227,6 +228,7 @@ void abx__env_unlink(abx__env *env)
 		DL_DELETE(env->pools, pool);
 		abx__pool_take_down(pool);
 	}
+	abx__env_state_drop(env, true);
 	abx__env_free(env);
 }
 
@@ -250,7 +252,7 @@ static int env_new(abx__control *control, const abx__doc *doc, abx__env **ret,
 		return r;
 	}
 	env->key = abx__control_key(doc->namespace_, doc->name);
-	if (!env->key ||
+	if (!env->key || abx__env_state_new(env) < 0 ||
 	    abx__timers_reserve(&control->timers, &env->timer, on_env_timer, env) < 0) {
 		abx__env_free(env);
 		return abx__error_nomem(reterr);

@@ -191,9 +191,9 @@ static void pod_failed(abx__podrec *pod)
 		backoff(&pool->fail_backoff_ms, RETRY_FIRST_MS, 2 * RETRY_LAST_MS);
 	at = now + pool->fail_backoff_ms;
 	abx__control_set_timer(pod->control, &pod->timer, at);
-	abx__log_warn(pod->control->config.log, "pod failed",
-		      "pod=%s reason=%s message=%s", pod->key, pod->reason,
-		      pod->message ? pod->message : "");
+	abx__env_tell(pool->env, pool, true, pod->reason[0] ? pod->reason : "PodFailed",
+		      NULL, "Pod %s: %s", pod->name,
+		      pod->message ? pod->message : pod->reason);
 }
 
 static void on_pod_timer(abx__timer *timer)
@@ -425,13 +425,14 @@ static void on_created(void *userdata, int r, const abx__pod *view, const abx_er
 		pod_changed(pod);
 		abx__pod_settle(pod);
 	} else {
-		abx__log_warn(control->config.log, "pod could not be created",
-			      "pod=%s error=%s", pod->key, abx_error_message(err));
 		if (pool) {
 			int64_t wait = backoff(&pool->create_backoff_ms, RETRY_FIRST_MS,
 					       2 * RETRY_LAST_MS);
 
 			abx__pool_problem(pool, abx_error_message(err));
+			abx__env_tell(pool->env, pool, true, ABX__EVENT_CREATE_FAILED,
+				      NULL, "a Pod could not be created: %s",
+				      abx_error_message(err));
 			pool->create_after_ms = abx__control_mono(control) + wait;
 			abx__pool_touch(pool, true);
 		}
@@ -593,6 +594,11 @@ void abx__pod_release_failed(abx__podrec *pod)
 	/* That a container ended says little; that a sandbox lost its Pod says more. */
 	if (!*reason || strcmp(reason, "Error") == 0 || strcmp(reason, "Completed") == 0)
 		reason = "PodFailed";
+	if (pod->pool && pod->sandbox)
+		abx__env_tell(pod->pool->env, pod->pool, true, ABX__EVENT_SANDBOX_FAILED,
+			      NULL, "sandbox %s on Pod %s: %s%s%s", pod->sandbox->id,
+			      pod->name, reason, pod->message ? ": " : "",
+			      pod->message ? pod->message : "");
 	abx__pod_release(pod, ABX__STOP_FAILED, reason, pod->message);
 }
 

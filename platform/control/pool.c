@@ -67,6 +67,7 @@ void abx__pool_free(abx__pool *pool)
 	abx__free(pool->namespace_);
 	abx__free(pool->env_name);
 	abx__free(pool->problem);
+	abx__free(pool->scale_message);
 	abx__free(pool);
 }
 
@@ -296,13 +297,46 @@ static int pool_new(abx__env *env, const char *name, abx__pool **ret)
 	return ABX_OK;
 }
 
+/* What is new of it. At start nothing is. */
+static void tell_change(abx__pool *pool, bool fresh, int replicas, const char *revision)
+{
+	const abx__pool_config *c = &pool->config;
+
+	if (pool->control->state != ABX__CONTROL_RUNNING)
+		return;
+	if (fresh) {
+		abx__env_tell(pool->env, pool, false, ABX__EVENT_POOL_CREATED, NULL,
+			      "pool %s of revision %s with %d replicas", c->name,
+			      c->revision, c->replicas);
+		return;
+	}
+	if (c->replicas != replicas)
+		abx__env_tell(pool->env, pool, false,
+			      c->replicas > replicas ? ABX__EVENT_SCALE_UP
+						     : ABX__EVENT_SCALE_DOWN,
+			      NULL, "from %d to %d replicas", replicas, c->replicas);
+	if (strcmp(c->revision, revision) != 0)
+		abx__env_tell(pool->env, pool, false, ABX__EVENT_ROLL_STARTED, NULL,
+			      c->auto_update
+				      ? "revision %s follows %s; idle Pods are replaced"
+				      : "revision %s follows %s; Pods are replaced as "
+					"they end, because autoUpdate is off",
+			      c->revision, revision);
+}
+
 static int apply(abx__env *env, abx__pool_config *config)
 {
 	abx__pool *pool =
 		abx__pool_find(env->control, env->object.namespace_, config->name);
 
+	bool fresh = !pool || pool->deleting;
+	char revision[ABX__REVISION_SIZE];
+	int replicas;
+
 	if (!pool && pool_new(env, config->name, &pool) < 0)
 		return ABX_ENOMEM;
+	abx__str_copy(revision, sizeof(revision), pool->config.revision);
+	replicas = pool->config.replicas;
 	if (pool->env)
 		DL_DELETE(pool->env->pools, pool);
 	pool->env = env;
@@ -312,6 +346,9 @@ static int apply(abx__env *env, abx__pool_config *config)
 	pool->config = *config;
 	*config = (abx__pool_config){ 0 };
 	pool->create_after_ms = 0;
+	if (fresh)
+		abx__pool_recall(pool);
+	tell_change(pool, fresh, replicas, revision);
 	abx__pool_touch(pool, true);
 	abx__scale_arm(pool);
 	return ABX_OK;
@@ -344,9 +381,8 @@ void abx__env_sync(abx__env *env)
 		r = abx__members_build(control, env->object.name, env->object.doc,
 				       t->object.doc, &configs, &count, &err);
 	if (r < 0) {
-		abx__log_error(control->config.log, "env cannot be carried out",
-			       "env=%s error=%s", env->key,
-			       t ? abx_error_message(err) : "its template is missing");
+		abx__env_tell(env, NULL, true, ABX__EVENT_NOT_CARRIED_OUT, NULL, "%s",
+			      t ? abx_error_message(err) : "its template is missing");
 		if (r == ABX_ENOMEM)
 			abx__control_set_timer_sooner(control, &env->timer,
 						      abx__control_mono(control) +
@@ -357,6 +393,8 @@ void abx__env_sync(abx__env *env)
 	{
 		if (is_member(pool->config.name, configs, count))
 			continue;
+		abx__env_tell(env, pool, false, ABX__EVENT_POOL_DELETED, NULL,
+			      "pool %s and its Pods are deleted", pool->config.name);
 		DL_DELETE(env->pools, pool);
 		abx__pool_take_down(pool);
 	}

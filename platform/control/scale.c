@@ -10,6 +10,7 @@
 #include "control/route.h"
 
 #define PASS_MS 1000
+#define STUCK_EVERY_MS (5 * 60 * 1000)
 
 static bool is_sibling(const abx__pool *pool, const abx__pool *other)
 {
@@ -60,18 +61,35 @@ int64_t abx__pool_saturated_until_ms(const abx__pool *pool)
 					  abx__control_mono(pool->control));
 }
 
-static void tell_session(const abx__pool *pool, enum abx__scale_session session)
+static void tell_session(abx__pool *pool, enum abx__scale_session session, int64_t now)
 {
-	static const char *const texts[] = {
-		[ABX__SESSION_STARTED] = "AutoscalerScaleDownStarted",
-		[ABX__SESSION_COMPLETED] = "AutoscalerScaleDownCompleted",
-		[ABX__SESSION_STUCK] = "AutoscalerScaleDownStuck",
-		[ABX__SESSION_ABORTED] = "AutoscalerScaleDownAborted",
-	};
+	int replicas = pool->config.replicas;
 
-	if (session != ABX__SESSION_NONE && session != ABX__SESSION_STUCK)
-		abx__log_info(pool->control->config.log, texts[session],
-			      "pool=%s replicas=%d", pool->key, pool->config.replicas);
+	switch (session) {
+	case ABX__SESSION_STARTED:
+		abx__env_tell(pool->env, pool, false, ABX__EVENT_AUTO_DOWN_STARTED,
+			      "ScaleDown", "giving up idle Pods, from %d replicas",
+			      replicas);
+		break;
+	case ABX__SESSION_COMPLETED:
+		abx__env_tell(pool->env, pool, false, ABX__EVENT_AUTO_DOWN_COMPLETED,
+			      "ScaleDown", "at %d replicas no Pod is idle for too long",
+			      replicas);
+		break;
+	case ABX__SESSION_STUCK:
+		if (pool->stuck_told_ms && now - pool->stuck_told_ms < STUCK_EVERY_MS)
+			break;
+		pool->stuck_told_ms = now;
+		abx__env_tell(pool->env, pool, true, ABX__EVENT_AUTO_DOWN_STUCK,
+			      "ScaleDown",
+			      "idle Pods stay: %d replicas are the least that the "
+			      "bounds of the pool, its group and running sandboxes allow",
+			      replicas);
+		break;
+	case ABX__SESSION_ABORTED:
+	case ABX__SESSION_NONE:
+		break;
+	}
 }
 
 static void pass(abx__pool *pool, int64_t now)
@@ -93,14 +111,13 @@ static void pass(abx__pool *pool, int64_t now)
 	};
 	abx__scale_decision d = abx__scale_decide(policy, &in, &pool->scale);
 
-	tell_session(pool, d.session);
+	tell_session(pool, d.session, now);
 	if (d.what == ABX__SCALE_NOTHING)
 		return;
-	abx__log_info(pool->control->config.log,
-		      d.what == ABX__SCALE_UP ? "AutoscalerScaleUp"
-					      : "autoscaler changes a pool's size",
-		      "pool=%s from=%d to=%d waiting=%d", pool->key, in.replicas,
-		      d.replicas, in.waiting);
+	if (d.what == ABX__SCALE_UP)
+		abx__env_tell(pool->env, pool, false, ABX__EVENT_AUTO_UP, "ScaleUp",
+			      "from %d to %d replicas for %d running and %d waiting",
+			      in.replicas, d.replicas, in.running, in.waiting);
 	if (abx__write_scale(pool, d.replicas) < 0)
 		abx__scale_refused(&pool->scale, now, ABX__SCALE_FAILED);
 }

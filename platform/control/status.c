@@ -73,30 +73,6 @@ static const char *phase_of(const abx__pool *pool)
 	return "Ready";
 }
 
-void abx__pool_evaluate(abx__pool *pool)
-{
-	int64_t wall = abx__control_wall(pool->control);
-	bool unhealthy = unavailable_idle(pool) > 0;
-	bool failed = pool->counts[ABX__PODREC_FAILED] > 0;
-	bool up = pool->total < pool->config.replicas;
-	bool down = pool->total > pool->config.replicas;
-
-	abx__condition_set(&pool->available, wall, pool->ready_idle > 0,
-			   pool->ready_idle > 0 ? "IdlePodsAvailable"
-						: "NoIdlePodsAvailable");
-	abx__condition_set(&pool->scaling, wall, up || down,
-			   up     ? "ScalingUp"
-			   : down ? "ScalingDown"
-				  : "ReplicasReady");
-	abx__condition_set(&pool->degraded, wall, unhealthy || failed,
-			   unhealthy && failed ? "UnhealthyAndFailedPods"
-			   : unhealthy         ? "UnhealthyIdlePods"
-			   : failed            ? "FailedPodsPresent"
-					       : "AllPodsHealthy");
-	if (pool->env)
-		abx__env_evaluate(pool->env);
-}
-
 static int updated(const abx__pool *pool)
 {
 	int count = 0;
@@ -128,6 +104,63 @@ static bool is_rolling(const abx__pool *pool)
 	       strcmp(current_revision(pool), pool->config.revision) != 0;
 }
 
+/* Failed Pods are told of once, and that they are mended. */
+static void tell_health(abx__pool *pool)
+{
+	int told = pool->told;
+
+	if (pool->counts[ABX__PODREC_FAILED] > 0)
+		pool->told = ABX__TOLD_DEGRADED;
+	else if (pool->config.replicas > 0 && strcmp(phase_of(pool), "Ready") == 0)
+		pool->told = ABX__TOLD_READY;
+	if ((int)pool->told == told)
+		return;
+	if (pool->told == ABX__TOLD_DEGRADED)
+		abx__env_tell(pool->env, pool, true, ABX__EVENT_DEGRADED, NULL,
+			      "Pods fail: %s", pool->problem ? pool->problem : "");
+	else
+		abx__env_tell(pool->env, pool, false,
+			      told == ABX__TOLD_DEGRADED ? ABX__EVENT_POOL_RECOVERED
+							 : ABX__EVENT_POOL_READY,
+			      NULL, "all Pods of pool %s are healthy", pool->config.name);
+}
+
+static void tell_roll(abx__pool *pool)
+{
+	bool rolling = is_rolling(pool);
+
+	if (pool->rolling && !rolling)
+		abx__env_tell(pool->env, pool, false, ABX__EVENT_ROLL_COMPLETED, NULL,
+			      "every Pod has revision %s", pool->config.revision);
+	pool->rolling = rolling;
+}
+
+void abx__pool_evaluate(abx__pool *pool)
+{
+	int64_t wall = abx__control_wall(pool->control);
+	bool unhealthy = unavailable_idle(pool) > 0;
+	bool failed = pool->counts[ABX__PODREC_FAILED] > 0;
+	bool up = pool->total < pool->config.replicas;
+	bool down = pool->total > pool->config.replicas;
+
+	abx__condition_set(&pool->available, wall, pool->ready_idle > 0,
+			   pool->ready_idle > 0 ? "IdlePodsAvailable"
+						: "NoIdlePodsAvailable");
+	abx__condition_set(&pool->scaling, wall, up || down,
+			   up     ? "ScalingUp"
+			   : down ? "ScalingDown"
+				  : "ReplicasReady");
+	abx__condition_set(&pool->degraded, wall, unhealthy || failed,
+			   unhealthy && failed ? "UnhealthyAndFailedPods"
+			   : unhealthy         ? "UnhealthyIdlePods"
+			   : failed            ? "FailedPodsPresent"
+					       : "AllPodsHealthy");
+	tell_health(pool);
+	tell_roll(pool);
+	if (pool->env)
+		abx__env_evaluate(pool->env);
+}
+
 /* Kept by the monotonic clock, told by the wall clock. */
 static void add_past(json_object *obj, const char *key, const abx__control *control,
 		     int64_t mono)
@@ -156,6 +189,8 @@ static json_object *scaling_status(const abx__pool *pool)
 	if (s->last_result != ABX__SCALE_NEVER)
 		abx__field_set_str(obj, "lastScaleUpAttemptResult",
 				   results[s->last_result]);
+	if (pool->scale_message)
+		abx__field_set_str(obj, "scaleUpErrorMessage", pool->scale_message);
 	return obj;
 }
 
@@ -210,9 +245,10 @@ static json_object *pool_metadata(const abx__pool *pool)
 	if (c->template_version)
 		abx__field_set_str(annotations, ABX__ANNOTATION_TEMPLATE_VERSION,
 				   c->template_version);
-	if (pool->env)
-		abx__field_take(meta, "creationTimestamp",
-				abx__time_field(pool->env->object.created_ms));
+	abx__field_take(meta, "creationTimestamp", abx__time_field(pool->created_ms));
+	if (pool->last_create_ms)
+		add_past(annotations, ABX__ANNOTATION_LAST_CREATE, pool->control,
+			 pool->last_create_ms);
 	abx__field_take(meta, "labels", labels);
 	abx__field_take(meta, "annotations", annotations);
 	return meta;

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "model/keys.h"
 #include "world.h"
 
 static world w;
@@ -207,7 +208,7 @@ Test(control_snapshot, a_sandbox_that_is_paused_before_its_turn)
 Test(control_snapshot, failures_leave_nothing)
 {
 	answer a = world_claim(&w, "demo");
-	size_t documents = fake_store_count(w.store);
+	size_t documents = fake_store_count_of(w.store, ABX__KIND_SNAPSHOT);
 
 	for (unsigned i = 0; i < 2; i++) {
 		made m = { 0 };
@@ -221,7 +222,7 @@ Test(control_snapshot, failures_leave_nothing)
 		cr_assert_eq(m.r, i == 0 ? ABX_EUNAVAILABLE : ABX_EIO);
 		world_pass(&w, 6000);
 		cr_assert_eq(count(), 0);
-		cr_assert_eq(fake_store_count(w.store), documents);
+		cr_assert_eq(fake_store_count_of(w.store, ABX__KIND_SNAPSHOT), documents);
 	}
 	cr_assert_eq(make(a.id, "n", NULL).r, ABX_OK);
 	cr_assert_eq(abx__sandboxes_find(abx__control_sandboxes(w.control), a.id)->state,
