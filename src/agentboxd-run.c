@@ -601,7 +601,8 @@ static int new_control(app *a, abx_error **reterr)
 
 static int assemble(app *a, abx_error **reterr)
 {
-	static const char *const light[] = { "Pod", ABX__KIND_RECORD, ABX__KIND_ENV_STATE, NULL };
+	static const char *const light[] = { "Pod", ABX__KIND_RECORD, ABX__KIND_ENV_STATE,
+					     NULL };
 	const abx__store_sqlite_options store = { .dir = a->s->state_dir,
 						  .light_kinds = light };
 	ABX_CLEANUP(abx__freep) char *key = abx__strf("%s/server.key", a->s->state_dir);
