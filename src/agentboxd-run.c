@@ -476,6 +476,9 @@ static int new_serve(app *a, abx_error **reterr)
 	const abx__serve_options opts = { .loop = &a->loop,
 					  .control = a->control,
 					  .keys = a->keys,
+					  .engine = a->engine,
+					  .console_url = a->s->console_url,
+					  .jwt_secret = a->s->jwt_secret,
 					  .cluster_id = a->s->cluster_id,
 					  .base_url = a->base_url[0] ? a->base_url
 								     : "http://localhost",

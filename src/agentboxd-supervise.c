@@ -166,6 +166,13 @@ static bool add_tls(child *c, const agentboxd_settings *s)
 				add_pair(c, "--tls-key", s->tls_key));
 }
 
+static bool add_console(child *c, const agentboxd_settings *s)
+{
+	return (!s->jwt_secret_file ||
+		add_pair(c, "--jwt-secret-file", s->jwt_secret_file)) &&
+	       (!s->console_url || add_pair(c, "--console-url", s->console_url));
+}
+
 static bool agentboxd_args(child *c, const agentboxd_settings *s,
 			   const agentboxd_account *account)
 {
@@ -174,7 +181,7 @@ static bool agentboxd_args(child *c, const agentboxd_settings *s,
 		  add_pair(c, "--podd-socket", s->podd_socket) &&
 		  add_pair(c, "--cluster-id", s->cluster_id) &&
 		  add_pair(c, "--engine", s->engine) && add_addresses(c, s) &&
-		  add_tls(c, s);
+		  add_tls(c, s) && add_console(c, s);
 
 	if (ok && geteuid() == 0)
 		ok = add_account(c, account);

@@ -14,6 +14,7 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "base/str.h"
+#include "serve/jwt.h"
 
 static const char usage[] =
 	"Usage: agentboxd [OPTION]...\n"
@@ -37,6 +38,12 @@ static const char usage[] =
 	"own CA\n"
 	"                         in DIR/tls/ca.crt)\n"
 	"  --tls-key FILE         its key, PEM\n"
+	"  --jwt-secret-file FILE what console sessions are signed with (HS256), at "
+	"least 32\n"
+	"                         bytes in a file nobody else may read (default: no "
+	"sessions)\n"
+	"  --console-url URL      where people look at this cluster, for links in "
+	"answers\n"
 	"  --allow-remote         addresses off loopback are meant; a key is then "
 	"required there\n"
 	"                         for everything\n"
@@ -72,6 +79,8 @@ enum {
 	OPT_DOMAIN,
 	OPT_TLS_CERT,
 	OPT_TLS_KEY,
+	OPT_JWT_SECRET,
+	OPT_CONSOLE_URL,
 	OPT_ALLOW_REMOTE,
 	OPT_SOCKET,
 	OPT_ENGINE,
@@ -100,6 +109,8 @@ static const struct option options[] = {
 	{ "domain", required_argument, NULL, OPT_DOMAIN },
 	{ "tls-cert", required_argument, NULL, OPT_TLS_CERT },
 	{ "tls-key", required_argument, NULL, OPT_TLS_KEY },
+	{ "jwt-secret-file", required_argument, NULL, OPT_JWT_SECRET },
+	{ "console-url", required_argument, NULL, OPT_CONSOLE_URL },
 	{ "allow-remote", no_argument, NULL, OPT_ALLOW_REMOTE },
 	{ "socket", required_argument, NULL, OPT_SOCKET },
 	{ "engine", required_argument, NULL, OPT_ENGINE },
@@ -201,6 +212,16 @@ static int set_text(char **field, const char *value, abx_error **reterr)
 	return *field ? ABX_OK : abx__error_nomem(reterr);
 }
 
+/* Links are made by putting a path behind it. */
+static int take_console(agentboxd_settings *s, const char *value, abx_error **reterr)
+{
+	if (!abx__str_starts(value, "http://") && !abx__str_starts(value, "https://"))
+		return abx__error_set(reterr, ABX_EINVAL,
+				      "--console-url \"%s\" is no http address", value);
+	s->console_url = value;
+	return ABX_OK;
+}
+
 static int take_where(agentboxd_settings *s, int opt, const char *value, bool *none,
 		      abx_error **reterr)
 {
@@ -227,6 +248,8 @@ static int take_where(agentboxd_settings *s, int opt, const char *value, bool *n
 		return set_text(&s->tls_cert, value, reterr);
 	case OPT_TLS_KEY:
 		return set_text(&s->tls_key, value, reterr);
+	case OPT_JWT_SECRET:
+		return set_text(&s->jwt_secret_file, value, reterr);
 	default:
 		return 1;
 	}
@@ -263,6 +286,8 @@ static int take_what(agentboxd_settings *s, int opt, const char *value,
 	case OPT_DOMAIN:
 		s->domain = value;
 		break;
+	case OPT_CONSOLE_URL:
+		return take_console(s, value, reterr);
 	case OPT_ACCOUNT:
 		s->account = value;
 		break;
@@ -376,6 +401,8 @@ static int fill_defaults(agentboxd_settings *s, bool none, abx_error **reterr)
 		r = make_absolute(&s->tls_cert, reterr);
 	if (r == ABX_OK)
 		r = make_absolute(&s->tls_key, reterr);
+	if (r == ABX_OK)
+		r = make_absolute(&s->jwt_secret_file, reterr);
 	if (r < 0)
 		return r;
 	if (!s->socket_path)
@@ -463,7 +490,10 @@ static int start(agentboxd_settings *s, abx_error **reterr)
 		return r;
 	if (s->supervise)
 		return agentboxd_supervise(s, &account);
-	r = agentboxd_rights_drop(&account, reterr);
+	if (s->jwt_secret_file)
+		r = abx__jwt_secret_load(s->jwt_secret_file, &s->jwt_secret, reterr);
+	if (r == ABX_OK)
+		r = agentboxd_rights_drop(&account, reterr);
 	return r < 0 ? r : agentboxd_run(s);
 }
 
@@ -487,5 +517,7 @@ int main(int argc, char **argv)
 	abx__free(s.log_file);
 	abx__free(s.tls_cert);
 	abx__free(s.tls_key);
+	abx__free(s.jwt_secret_file);
+	abx__secret_free(s.jwt_secret);
 	return r < 0 ? die(err) : r;
 }

@@ -26,9 +26,8 @@ static void call_free(abx__call *call)
 		abx__free(call->params[i]);
 	abx__free(call->subject);
 	abx__free(call->created);
-	abx__free((char *)call->who.team);
-	abx__free((char *)call->who.user);
-	abx__free((char *)call->who.namespace_);
+	abx__free(call->path);
+	abx__identity_done(&call->who);
 	json_object_put(call->body);
 	abx__free(call);
 }
@@ -157,8 +156,8 @@ void abx__call_on_gone(void *userdata, int r, const abx_error *err)
 	abx__call_drop(call);
 }
 
-static json_object *error_body(const abx__call *call, int status, json_object *detail,
-			       const char *message)
+static json_object *error_body(const abx__call *call, int status, const char *code,
+			       json_object *detail, const char *message)
 {
 	json_object *o = json_object_new_object();
 	int r;
@@ -174,6 +173,8 @@ static json_object *error_body(const abx__call *call, int status, json_object *d
 			r = abx__json_set_str(o, "message", message);
 	} else {
 		r = detail ? abx__json_set_take(o, "detail", detail) : ABX_OK;
+		if (r == ABX_OK && code)
+			r = abx__json_set_str(o, "errorCode", code);
 		if (r == ABX_OK)
 			r = abx__json_set_str(o, "error", message);
 	}
@@ -184,10 +185,16 @@ static json_object *error_body(const abx__call *call, int status, json_object *d
 	return o;
 }
 
+void abx__call_fail_code(abx__call *call, int status, const char *code,
+			 json_object *detail, const char *message)
+{
+	abx__call_json(call, status, error_body(call, status, code, detail, message));
+}
+
 void abx__call_fail_detail(abx__call *call, int status, json_object *detail,
 			   const char *message)
 {
-	abx__call_json(call, status, error_body(call, status, detail, message));
+	abx__call_fail_code(call, status, NULL, detail, message);
 }
 
 void abx__call_fail(abx__call *call, int status, const char *fmt, ...)

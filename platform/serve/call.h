@@ -15,6 +15,7 @@
 
 #include "io/json.h"
 #include "model/schema.h"
+#include "serve/approvals.h"
 #include "serve/serve.h"
 #include "serve/wire.h"
 
@@ -45,7 +46,8 @@ struct abx__call {
 	const abx__route *route;
 	const abx__endpoint *endpoint;
 	enum abx__surface surface;
-	abx__identity who;              /* strings of the call's own */
+	abx__identity who;              /* a copy of the call's own */
+	char *path;                     /* as matched, undecoded, without a prefix */
 	char *params[ABX__CALL_PARAMS]; /* decoded {parts} of the path */
 	json_object *body;
 	unsigned refs;
@@ -63,12 +65,18 @@ struct abx__serve {
 	uv_loop_t *loop;
 	abx__control *control;
 	abx__keys *keys;
+	abx__engine *engine;
+	abx__approvals *approvals;
+	const abx__secret *jwt_secret; /* NULL: no console sessions */
 	char *cluster_id;
 	char *base_url;
+	char *console_url; /* NULL: not known */
 	const abx__clock *clock;
 	const abx__log *log;
 	abx__call *calls; /* open ones */
 	uv_timer_t timer; /* while a body is being read */
+	uv_timer_t sweep; /* while approvals wait */
+	unsigned open_timers;
 	void (*closed)(void *userdata);
 	void *closed_userdata;
 };
@@ -89,6 +97,9 @@ void abx__call_fail(abx__call *call, int status, const char *fmt, ...)
 /* As fail with `detail` (taken, may be NULL), which only the native surface has. */
 void abx__call_fail_detail(abx__call *call, int status, json_object *detail,
 			   const char *message);
+/* The same with an `errorCode`, which only the native surface has. */
+void abx__call_fail_code(abx__call *call, int status, const char *code,
+			 json_object *detail, const char *message);
 /* The status that belongs to the error's code, its message and hint. */
 void abx__call_error(abx__call *call, const abx_error *err);
 int abx__call_status_of(const abx_error *err);
@@ -107,10 +118,17 @@ extern const size_t abx__native_endpoint_count;
 extern const abx__route abx__native_extra_routes[];
 extern const size_t abx__native_extra_route_count;
 
-/* Who the request's key belongs to: NULL and a text for 401. The Unix socket needs none.
- */
-const abx__identity *abx__auth_check(const abx__serve *serve, const abx__http_req *req,
-				     const char **ret_why);
+/* Who the request's credential belongs to, as a copy to be done by the caller whatever is
+   returned: ABX_EUNAUTHENTICATED with the text for 401, ABX_ENOMEM. The Unix socket needs
+   none. */
+int abx__auth_check(const abx__serve *serve, const abx__http_req *req, abx__identity *ret,
+		    abx_error **reterr);
+/* X-Impersonate-Team and -User of an admin: `who` becomes that person. */
+int abx__auth_impersonate(const abx__serve *serve, const abx__http_req *req,
+			  abx__identity *who, abx_error **reterr);
+
+/* The approval gate (native-api.md, section 3). False: the call was answered. */
+bool abx__gate_pass(abx__call *call, const char *body, size_t len);
 
 /* Matches `path` (undecoded) against the pattern; fills params on a match. 1, 0 or
    ABX_ENOMEM; a part that does not decode is no match. */

@@ -103,7 +103,7 @@ static void claim(copy *c, const abx__sandbox_rec *origin, const abx__snapshot_r
 		.lifecycle = origin->lifecycle,
 		.team = origin->team,
 		.user = origin->user,
-		.admin = call->who.admin,
+		.admin = abx__identity_sees_all(&call->who),
 		.metadata = &origin->metadata,
 		.env_vars = vars,
 	};

@@ -14,8 +14,8 @@
 
 static bool owns(const abx__identity *who, const abx__api_key *key)
 {
-	return who->admin || (abx__str_eq(who->team, key->who.team) &&
-			      abx__str_eq(who->user, key->who.user));
+	return abx__identity_sees_all(who) || (abx__str_eq(who->team, key->who.team) &&
+					       abx__str_eq(who->user, key->who.user));
 }
 
 static json_object *mask_of(const abx__api_key *key)
@@ -88,18 +88,30 @@ static void on_key_made(void *userdata, int r, const abx__api_key *key,
 	abx__call_drop(call);
 }
 
+/* An agent that could make a key could make one that nobody has to release. */
+static bool refuse_agent(abx__call *call)
+{
+	if (call->who.agent)
+		abx__call_fail(call, 403,
+			       "an agent's key neither makes nor deletes API keys");
+	return call->who.agent;
+}
+
 void abx__e2b_keys_create(abx__call *call)
 {
 	static const char *const known[] = { "name", NULL };
 	ABX_CLEANUP(abx__error_freep) abx_error *err = NULL;
 	abx__api_key_spec spec = { .form = ABX__KEY_E2B,
-				   .admin = call->who.admin,
+				   .admin = abx__identity_sees_all(&call->who),
 				   .team = call->who.team,
 				   .user = call->who.user,
 				   .namespace_ = call->who.namespace_,
 				   .created_by = call->who.user };
-	int r = abx__json_only(call->body, known, &err);
+	int r;
 
+	if (refuse_agent(call))
+		return;
+	r = abx__json_only(call->body, known, &err);
 	if (r == ABX_OK)
 		r = abx__json_get_str(call->body, "name", &spec.label, &err);
 	if (r == 0)
@@ -118,6 +130,8 @@ void abx__e2b_keys_delete(abx__call *call)
 {
 	const abx__api_key *key = abx__keys_by_id(call->serve->keys, call->params[0]);
 
+	if (refuse_agent(call))
+		return;
 	if (!key || !owns(&call->who, key)) {
 		abx__call_fail(call, 404, "API key %s not found", call->params[0]);
 		return;

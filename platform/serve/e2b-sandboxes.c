@@ -202,7 +202,7 @@ static void start_claim(abx__call *call, const abx__e2b_create *c)
 		.snapshot = shown,
 		.team = call->who.team,
 		.user = call->who.user,
-		.admin = call->who.admin,
+		.admin = abx__identity_sees_all(&call->who),
 		.metadata = &c->metadata,
 		.env_vars = &c->env_vars,
 	};

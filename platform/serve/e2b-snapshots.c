@@ -84,7 +84,7 @@ int abx__e2b_ref_parse(const char *text, abx__e2b_ref *ret, abx_error **reterr)
 
 static bool is_visible(const abx__identity *who, const abx__snapshot_rec *s)
 {
-	return who->admin ||
+	return abx__identity_sees_all(who) ||
 	       (abx__str_eq(who->team, s->team) && abx__str_eq(who->user, s->user));
 }
 

@@ -303,7 +303,7 @@ int abx__list_query_parse(const char *query, abx__list_query *ret, abx_error **r
 
 bool abx__list_visible(const abx__identity *who, const abx__sandbox_rec *rec)
 {
-	return who->admin ||
+	return abx__identity_sees_all(who) ||
 	       (abx__str_eq(who->team, rec->team) && abx__str_eq(who->user, rec->user));
 }
 

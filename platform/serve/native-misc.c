@@ -94,7 +94,8 @@ void abx__native_whoami(abx__call *call)
 
 	if (!o ||
 	    abx__json_set_str(o, "role", call->who.admin ? "admin" : "tenant") < 0 ||
-	    abx__json_set_str(o, "mode", "unrestricted") < 0 ||
+	    abx__json_set_str(o, "mode", call->who.agent ? "agent" : "unrestricted") <
+		    0 ||
 	    abx__json_set_str(o, "user", call->who.user) < 0 ||
 	    abx__json_set_str(o, "team", call->who.team) < 0 ||
 	    abx__json_set_str(o, "namespace", call->who.namespace_) < 0)

@@ -12,6 +12,28 @@ const abx__endpoint abx__native_endpoints[] = {
 	{ "ListClusters", 0, abx__native_clusters },
 	{ "GetFeatureGates", 0, abx__native_gates },
 
+	{ "ListQuotas", 0, abx__native_quotas },
+	{ "ListVolumes", 0, abx__native_volumes },
+	{ "ListInstanceTypes", 0, abx__native_instance_types },
+	{ "GetUserSandboxStatistics", 0, abx__native_statistics },
+	{ "AdminGetSandboxStatistics", 0, abx__native_statistics_all },
+	{ "ListTeams", 0, abx__native_teams },
+	{ "ListUsersByTeam", 0, abx__native_users },
+	{ "ListNamespaces", 0, abx__native_namespaces },
+
+	{ "SelfCreateAPIKey", ABX__BODY_MAYBE, abx__native_key_create },
+	{ "SelfListAPIKeys", 0, abx__native_key_list },
+	{ "SelfDeleteAPIKey", 0, abx__native_key_delete },
+	{ "CreateAPIKey", ABX__BODY, abx__native_key_create_for },
+	{ "ListAPIKeys", 0, abx__native_key_list },
+	{ "DeleteAPIKey", 0, abx__native_key_delete_any },
+	{ "PromoteAPIKey", 0, abx__native_key_promote },
+
+	{ "ListApprovals", 0, abx__native_approval_list },
+	{ "GetApproval", 0, abx__native_approval_get },
+	{ "DecideApproval", ABX__BODY, abx__native_approval_decide },
+	{ "RevokeApprovalGrant", 0, abx__native_grant_revoke },
+
 	{ "CreateSandbox", ABX__BODY, abx__native_sandbox_create },
 	{ "ListSandboxes", 0, abx__native_sandbox_list },
 	{ "GetSandbox", 0, abx__native_sandbox_get },

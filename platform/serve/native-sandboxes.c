@@ -19,7 +19,7 @@
 
 /* ---- the object on the wire ---- */
 
-static const char *status_text(const abx__sandbox_rec *rec)
+const char *abx__native_sandbox_status(const abx__sandbox_rec *rec)
 {
 	switch (rec->state) {
 	case ABX__SANDBOX_STARTING:
@@ -42,7 +42,7 @@ static int put_names(json_object *o, const abx__sandbox_rec *rec)
 		{ "sandboxId", rec->id },  { "namespace", rec->namespace_ },
 		{ "poolName", rec->pool }, { "podName", rec->pod },
 		{ "envName", rec->env },   { "team", rec->team },
-		{ "user", rec->user },     { "status", status_text(rec) },
+		{ "user", rec->user },     { "status", abx__native_sandbox_status(rec) },
 	};
 	int r = ABX_OK;
 
@@ -287,7 +287,7 @@ static void start_claim(abx__call *call, const create_body *b)
 		.idle_timeout_ms = b->idle_ms,
 		.team = call->who.team,
 		.user = call->who.user,
-		.admin = call->who.admin,
+		.admin = abx__identity_sees_all(&call->who),
 		.metadata = &b->metadata,
 		.labels = &b->labels,
 		.annotations = &b->annotations,
@@ -375,7 +375,8 @@ static bool is_asked(const abx__call *call, const list_params *p,
 {
 	return abx__list_visible(&call->who, rec) &&
 	       (!p->pool || abx__str_eq(p->pool, rec->pool)) &&
-	       (!p->status || status_is_asked(p->status, status_text(rec)));
+	       (!p->status ||
+		status_is_asked(p->status, abx__native_sandbox_status(rec)));
 }
 
 /* All that are asked for, sorted; NULL with *ret_count 0 is none, and false out of

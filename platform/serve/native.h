@@ -12,6 +12,27 @@ void abx__native_whoami(abx__call *call);
 void abx__native_clusters(abx__call *call);
 void abx__native_gates(abx__call *call);
 
+void abx__native_teams(abx__call *call);
+void abx__native_users(abx__call *call);
+void abx__native_namespaces(abx__call *call);
+void abx__native_statistics(abx__call *call);
+void abx__native_statistics_all(abx__call *call);
+void abx__native_volumes(abx__call *call);
+void abx__native_quotas(abx__call *call);
+void abx__native_instance_types(abx__call *call);
+
+void abx__native_key_create(abx__call *call);
+void abx__native_key_list(abx__call *call); /* the caller's own; of the admin route all */
+void abx__native_key_delete(abx__call *call);
+void abx__native_key_create_for(abx__call *call);
+void abx__native_key_delete_any(abx__call *call);
+void abx__native_key_promote(abx__call *call);
+
+void abx__native_approval_list(abx__call *call);
+void abx__native_approval_get(abx__call *call);
+void abx__native_approval_decide(abx__call *call);
+void abx__native_grant_revoke(abx__call *call);
+
 void abx__native_sandbox_create(abx__call *call);
 void abx__native_sandbox_list(abx__call *call);
 void abx__native_sandbox_get(abx__call *call);
@@ -42,6 +63,8 @@ void abx__native_template_create(abx__call *call);
 void abx__native_template_update(abx__call *call);
 void abx__native_template_delete(abx__call *call);
 
+/* "Running" and the like. */
+const char *abx__native_sandbox_status(const abx__sandbox_rec *rec);
 /* The env {name} of the path, if the caller may see it (a new reference); else the call
  * is answered. */
 json_object *abx__native_env_of(abx__call *call);

@@ -16,6 +16,7 @@
 #include "serve/call.h"
 
 #define TIMER_MS 1000
+#define VERSION_HEADER "X-AgentBox-Client-Version"
 
 /* ---- matching ---- */
 
@@ -108,19 +109,27 @@ static void on_timer(uv_timer_t *timer)
 		uv_timer_stop(timer);
 }
 
-/* By the operation's schema: unknown members at any depth, types, ranges. The body
-   becomes what was understood, so that a quantity written as a number is text from here
-   on. */
+/* E2B's API refuses what it does not know everywhere; of the native one the routes its
+   document says so of. */
+static bool is_strict(const abx__call *call)
+{
+	return call->surface == ABX__SURFACE_E2B || call->route->strict;
+}
+
+/* By the operation's schema: types, ranges, and where the route is strict unknown members
+   at any depth. The body becomes what was understood, so that a quantity written as a
+   number is text from here on. */
 static int check_body(abx__call *call, abx_error **reterr)
 {
 	const abx__schema *schema = call->route->request;
+	unsigned flags = is_strict(call) ? 0 : ABX__SCHEMA_TOLERANT;
 	json_object *understood;
 	void *parsed = NULL;
 	int r;
 
 	if (!schema || (call->endpoint->flags & ABX__BODY_OWN))
 		return ABX_OK;
-	r = abx__schema_parse(schema, call->body, 0, &parsed, reterr);
+	r = abx__schema_parse(schema, call->body, flags, &parsed, reterr);
 	if (r < 0)
 		return r;
 	understood = abx__schema_print(schema, parsed, 0);
@@ -132,26 +141,39 @@ static int check_body(abx__call *call, abx_error **reterr)
 	return ABX_OK;
 }
 
-/* False when the call was answered. */
-static bool parse_body(abx__call *call, const char *data, size_t len)
+static int parse_body(abx__call *call, const char *data, size_t len, abx_error **reterr)
 {
-	ABX_CLEANUP(abx__error_freep) abx_error *err = NULL;
 	int r;
 
 	if (len == 0 && (call->endpoint->flags & ABX__BODY_MAYBE)) {
 		call->body = json_object_new_object();
-		r = call->body ? ABX_OK : abx__error_nomem(&err);
-	} else {
-		r = abx__json_parse_object(data, len, ABX__SERVE_BODY_MAX, &call->body,
-					   &err);
-		if (r < 0)
-			abx__error_prefix(&err, "request body");
+		return call->body ? ABX_OK : abx__error_nomem(reterr);
 	}
+	r = abx__json_parse_object(data, len, ABX__SERVE_BODY_MAX, &call->body, reterr);
+	if (r < 0)
+		abx__error_prefix(reterr, "request body");
+	return r;
+}
+
+/* Unknown members of a strict route are refused before the gate, everything else that may
+   be wrong with the body after it: nobody is asked to approve a misspelt field, and an
+   agent is not told more than that the write waits. */
+static void take_body(abx__call *call, const char *data, size_t len)
+{
+	ABX_CLEANUP(abx__error_freep) abx_error *err = NULL;
+	int r = parse_body(call, data, len, &err);
+
 	if (r == ABX_OK)
 		r = check_body(call, &err);
-	if (r < 0)
+	if (r < 0 && is_strict(call) &&
+	    abx__str_ends(abx_error_message(err), ": unknown field"))
 		abx__call_error(call, err);
-	return r == ABX_OK;
+	else if (!abx__gate_pass(call, data, len))
+		return;
+	else if (r < 0)
+		abx__call_error(call, err);
+	else
+		call->endpoint->handle(call);
 }
 
 static void on_body(abx__http_req *req, int r, const char *data, size_t len,
@@ -166,8 +188,8 @@ static void on_body(abx__http_req *req, int r, const char *data, size_t len,
 			       ABX__SERVE_BODY_MAX);
 	else if (r < 0 && call->req)
 		abx__http_res_abort(call->req);
-	else if (r == ABX_OK && parse_body(call, data, len))
-		call->endpoint->handle(call);
+	else if (r == ABX_OK)
+		take_body(call, data, len);
 	abx__call_drop(call);
 }
 
@@ -186,53 +208,79 @@ static void read_body(abx__call *call)
 
 /* ---- the way ---- */
 
-/* An admin who acts as somebody else must not act as itself instead. True when the call
- * was answered. */
-static bool asks_for_another(abx__call *call)
-{
-	static const char *const names[] = { "X-Impersonate-Team", "X-Impersonate-User" };
-
-	for (size_t i = 0; call->who.admin && i < sizeof(names) / sizeof(names[0]); i++) {
-		const char *value = abx__http_req_header(call->req, names[i]);
-
-		if (!value || !*value)
-			continue;
-		abx__call_fail(call, 501, "%s is not implemented by this server",
-			       names[i]);
-		return true;
-	}
-	return false;
-}
-
 /* False when the call was answered. */
 static bool authenticate(abx__call *call)
 {
-	const abx__identity *who;
-	const char *why = NULL;
+	ABX_CLEANUP(abx__error_freep) abx_error *err = NULL;
+	bool admins = call->route->auth == ABX__AUTH_ADMIN;
+	int r;
 
 	if (call->route->auth == ABX__AUTH_NONE)
 		return true;
-	who = abx__auth_check(call->serve, call->req, &why);
-	if (!who) {
-		abx__call_fail(call, 401, "%s", why);
+	r = abx__auth_check(call->serve, call->req, &call->who, &err);
+	if (r == ABX_OK)
+		r = abx__auth_impersonate(call->serve, call->req, &call->who, &err);
+	if (r < 0) {
+		abx__call_error(call, err);
 		return false;
 	}
-	call->who.admin = who->admin;
-	call->who.key_name = "";
-	call->who.team = abx__strdup(who->team);
-	call->who.user = abx__strdup(who->user);
-	call->who.namespace_ = abx__strdup(who->namespace_);
-	if (asks_for_another(call))
-		return false;
-	if (!call->who.team || !call->who.user || !call->who.namespace_) {
-		abx__call_nomem(call);
-		return false;
-	}
-	if (call->route->auth == ABX__AUTH_ADMIN && !call->who.admin) {
-		abx__call_fail(call, 403, "admin api key required");
+	if (admins && !call->who.admin) {
+		abx__call_fail(call, 403,
+			       call->who.session ? "admin access required"
+						 : "admin api key required");
 		return false;
 	}
 	return true;
+}
+
+/* MAJOR.MINOR.PATCH with or without "v", -PRERELEASE and +BUILD (semver.org, 2.0.0). */
+static bool is_semver(const char *s)
+{
+	static const char digits[] = "0123456789";
+	static const char rest[] = "0123456789abcdefghijklmnopqrstuvwxyz"
+				   "ABCDEFGHIJKLMNOPQRSTUVWXYZ-.";
+
+	s += *s == 'v';
+	for (int part = 0; part < 3; part++) {
+		size_t n = strspn(s, digits);
+
+		if (n == 0 || n > 9 || (n > 1 && *s == '0'))
+			return false;
+		s += n;
+		if (part < 2 && *s++ != '.')
+			return false;
+	}
+	for (const char *mark = "-+"; *mark; mark++) {
+		if (*s != *mark)
+			continue;
+		s += 1 + strspn(s + 1, rest);
+		if (s[-1] == *mark)
+			return false;
+	}
+	return *s == '\0';
+}
+
+/* Writes of a client that tells its key in the native header; false when the call was
+   answered. Clients from 0.0.0 on are served, so a version is refused that is none. */
+static bool check_version(abx__call *call)
+{
+	const char *method = abx__http_req_method(call->req);
+	const char *version = abx__http_req_header(call->req, VERSION_HEADER);
+	ABX_CLEANUP_JSON json_object *detail = NULL;
+
+	if (call->surface != ABX__SURFACE_NATIVE || strcmp(method, "GET") == 0 ||
+	    !abx__http_req_header(call->req, "AGENTBOX-API-KEY") || !version ||
+	    is_semver(version))
+		return true;
+	detail = json_object_new_string("the oldest client this server takes is 0.0.0; "
+					"the header is a semantic version, like 1.2.3");
+	if (!detail)
+		abx__call_nomem(call);
+	else
+		abx__call_fail_detail(call, 426, abx_take(detail),
+				      VERSION_HEADER " is not a version: upgrade "
+						     "the client");
+	return false;
 }
 
 static void dispatch(abx__call *call, const match *m, const char *path)
@@ -250,7 +298,7 @@ static void dispatch(abx__call *call, const match *m, const char *path)
 		return;
 	}
 	call->route = m->route;
-	if (!authenticate(call))
+	if (!authenticate(call) || !check_version(call))
 		return;
 	call->endpoint = find_endpoint(call->surface, m->route->operation_id);
 	if (!call->endpoint)
@@ -258,7 +306,7 @@ static void dispatch(abx__call *call, const match *m, const char *path)
 			       m->route->operation_id);
 	else if (call->endpoint->flags & (ABX__BODY | ABX__BODY_MAYBE))
 		read_body(call);
-	else
+	else if (abx__gate_pass(call, NULL, 0))
 		call->endpoint->handle(call);
 }
 
@@ -305,8 +353,10 @@ void abx__serve_request(abx__serve *serve, abx__http_req *req, bool e2b_only)
 	if (!call)
 		return;
 	abx__call_hold(call); /* it may be over before this function is */
-	if (!path || find_in_surface(surface, abx__http_req_method(req), rest, &m,
-				     call->params) < 0)
+	call->path = abx__strdup(rest);
+	if (!path || !call->path ||
+	    find_in_surface(surface, abx__http_req_method(req), rest, &m, call->params) <
+		    0)
 		abx__call_nomem(call);
 	else
 		dispatch(call, &m, rest);
@@ -316,6 +366,15 @@ void abx__serve_request(abx__serve *serve, abx__http_req *req, bool e2b_only)
 
 /* ---- the room ---- */
 
+static void serve_free(abx__serve *serve)
+{
+	abx__approvals_free(serve->approvals);
+	abx__free(serve->cluster_id);
+	abx__free(serve->base_url);
+	abx__free(serve->console_url);
+	abx__free(serve);
+}
+
 int abx__serve_new(const abx__serve_options *opts, abx__serve **ret, abx_error **reterr)
 {
 	abx__serve *serve = abx__calloc(1, sizeof(*serve));
@@ -324,19 +383,25 @@ int abx__serve_new(const abx__serve_options *opts, abx__serve **ret, abx_error *
 		return abx__error_nomem(reterr);
 	serve->cluster_id = abx__strdup(opts->cluster_id);
 	serve->base_url = abx__strdup(opts->base_url);
-	if (!serve->cluster_id || !serve->base_url) {
-		abx__free(serve->cluster_id);
-		abx__free(serve->base_url);
-		abx__free(serve);
+	serve->console_url = abx__strdup(opts->console_url);
+	if (!serve->cluster_id || !serve->base_url ||
+	    (opts->console_url && !serve->console_url) ||
+	    abx__approvals_new(opts->clock, &serve->approvals, NULL) < 0) {
+		serve_free(serve);
 		return abx__error_nomem(reterr);
 	}
 	serve->loop = opts->loop;
+	serve->engine = opts->engine;
+	serve->jwt_secret = opts->jwt_secret;
 	serve->control = opts->control;
 	serve->keys = opts->keys;
 	serve->clock = opts->clock;
 	serve->log = opts->log;
 	uv_timer_init(opts->loop, &serve->timer);
 	serve->timer.data = serve;
+	uv_timer_init(opts->loop, &serve->sweep);
+	serve->sweep.data = serve;
+	serve->open_timers = 2;
 	*ret = serve;
 	return ABX_OK;
 }
@@ -345,10 +410,10 @@ static void on_timer_closed(uv_handle_t *handle)
 {
 	abx__serve *serve = handle->data;
 
+	if (--serve->open_timers > 0)
+		return;
 	serve->closed(serve->closed_userdata);
-	abx__free(serve->cluster_id);
-	abx__free(serve->base_url);
-	abx__free(serve);
+	serve_free(serve);
 }
 
 void abx__serve_close(abx__serve *serve, void (*done)(void *userdata), void *userdata)
@@ -356,4 +421,5 @@ void abx__serve_close(abx__serve *serve, void (*done)(void *userdata), void *use
 	serve->closed = done;
 	serve->closed_userdata = userdata;
 	uv_close((uv_handle_t *)&serve->timer, on_timer_closed);
+	uv_close((uv_handle_t *)&serve->sweep, on_timer_closed);
 }

@@ -32,9 +32,14 @@ typedef struct abx__serve_options {
 	uv_loop_t *loop;
 	abx__control *control; /* all borrowed; outlive serve */
 	abx__keys *keys;
+	abx__engine *engine; /* for ports of Pods: the terminal, commands */
 	const char *cluster_id;
 	const char
 		*base_url; /* where the gateway answers, as in "http://127.0.0.1:8080" */
+	/* Where people look at this cluster, for links in refusals; NULL: not known. */
+	const char *console_url;
+	/* What console sessions are signed with (jwt.h); NULL: there are none. */
+	const abx__secret *jwt_secret;
 	const abx__clock *clock;
 	const abx__log *log; /* NULL: silence */
 } abx__serve_options;

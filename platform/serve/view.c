@@ -75,8 +75,8 @@ bool abx__view_visible(const abx__identity *who, json_object *doc)
 	const char *team = abx__view_label(doc, ABX__LABEL_TEAM);
 	const char *user = abx__view_label(doc, ABX__LABEL_USER);
 
-	return who->admin || ((!team || abx__str_eq(team, who->team)) &&
-			      (!user || abx__str_eq(user, who->user)));
+	return abx__identity_sees_all(who) || ((!team || abx__str_eq(team, who->team)) &&
+					       (!user || abx__str_eq(user, who->user)));
 }
 
 static bool rule_matches(const abx__identity *who, json_object *rule)
@@ -99,7 +99,7 @@ bool abx__view_template_visible(const abx__identity *who, json_object *template_
 {
 	json_object *rules = abx__view_path(template_, "spec", "visibility", "rules");
 
-	if (who->admin || length(rules) == 0)
+	if (abx__identity_sees_all(who) || length(rules) == 0)
 		return true;
 	for (size_t i = 0; i < length(rules); i++)
 		if (rule_matches(who, json_object_array_get_idx(rules, i)))

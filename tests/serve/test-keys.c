@@ -133,7 +133,7 @@ static void on_key(void *userdata, int r, const abx__api_key *key, const abx__se
 	f.done = true;
 	if (r < 0)
 		return;
-	snprintf(f.raw, sizeof(f.raw), "%s", abx__secret_reveal(raw));
+	snprintf(f.raw, sizeof(f.raw), "%s", raw ? abx__secret_reveal(raw) : "");
 	snprintf(f.id, sizeof(f.id), "%s", key->id);
 }
 
@@ -265,4 +265,120 @@ Test(serve_keys, a_failed_creation_leaves_no_key, .init = setup, .fini = teardow
 	}
 	cr_assert(failed);
 	cr_assert_eq(f.r, ABX_OK);
+}
+
+static void make(const abx__api_key_spec *spec)
+{
+	abx__keys_create(f.keys, spec, on_key, NULL);
+	wait_done();
+	cr_assert_eq(f.r, ABX_OK);
+}
+
+Test(serve_keys, an_expired_one_lets_nobody_in_and_is_listed, .init = setup,
+     .fini = teardown)
+{
+	abx__api_key_spec spec = { .form = ABX__KEY_AGBX,
+				   .label = "short",
+				   .team = "t",
+				   .user = "u",
+				   .namespace_ = "n",
+				   .expires_ms = abx__wall_ms() + 3600000 };
+
+	make(&spec);
+	cr_assert_not_null(abx__keys_find(f.keys, f.raw));
+	spec.expires_ms = abx__wall_ms() - 1;
+	make(&spec);
+	cr_assert_null(abx__keys_find(f.keys, f.raw));
+	cr_assert_not_null(abx__keys_by_id(f.keys, f.id));
+	cr_assert_eq(abx__keys_count_of(f.keys, "t", "u"), 2);
+	close_all();
+	open_all();
+	cr_assert_null(abx__keys_find(f.keys, f.raw));
+}
+
+Test(serve_keys, the_owner_may_have_its_text_again, .init = setup, .fini = teardown)
+{
+	ABX_CLEANUP(abx__secret_freep) abx__secret *raw = NULL;
+
+	make_key("t");
+	cr_assert_eq(abx__keys_reveal(f.keys, abx__keys_by_id(f.keys, f.id), &raw, NULL),
+		     1);
+	cr_assert_str_eq(abx__secret_reveal(raw), f.raw);
+}
+
+Test(serve_keys, an_imported_one_is_found_by_its_text_alone, .init = setup,
+     .fini = teardown)
+{
+	static const char text[] = "agbx_a key of another cluster";
+	ABX_CLEANUP(abx__secret_freep) abx__secret *raw = NULL;
+	uint8_t sha[ABX__SHA256_LEN];
+	char hex[2 * ABX__SHA256_LEN + 1], marked[sizeof(hex) + 8], first[64];
+	const abx__api_key *key;
+	abx__api_key_spec spec = { .label = "taken over",
+				   .team = "t",
+				   .user = "u",
+				   .namespace_ = "n",
+				   .token_hash = hex,
+				   .issued_ms = 1600000000000 };
+
+	abx__sha256(text, strlen(text), sha);
+	abx__hex(sha, sizeof(sha), hex);
+	make(&spec);
+	snprintf(first, sizeof(first), "%s", f.id);
+	make(&spec);
+	cr_assert_str_eq(f.id, first, "a known hash is the key it is");
+	for (int again = 0; again < 2; again++) {
+		key = abx__keys_find(f.keys, text);
+		cr_assert_not_null(key);
+		cr_assert_eq(strncmp(key->name + strlen("agentbox-apikey-"), hex, 16), 0);
+		cr_assert_eq(key->created_ms, 1600000000000);
+		cr_assert_eq(abx__keys_reveal(f.keys, key, &raw, NULL), 0);
+		cr_assert_null(abx__keys_find(f.keys, hex), "the hash is no key");
+		snprintf(marked, sizeof(marked), "sha256:%s", hex);
+		cr_assert_null(abx__keys_find(f.keys, marked), "nor is what is hashed");
+		close_all();
+		open_all();
+	}
+}
+
+Test(serve_keys, approvals_stand_on_its_document, .init = setup, .fini = teardown)
+{
+	const abx__api_key_spec spec = { .form = ABX__KEY_AGBX,
+					 .label = "agent",
+					 .agent = true,
+					 .team = "t",
+					 .user = "u",
+					 .namespace_ = "n" };
+	char name[64];
+	abx__key_grant g;
+
+	make(&spec);
+	cr_assert(abx__keys_find(f.keys, f.raw)->who.agent);
+	snprintf(name, sizeof(name), "%s", abx__keys_by_id(f.keys, f.id)->name);
+	cr_assert_not(abx__keys_grant_at(f.keys, name, 0, &g));
+	abx__keys_grant(f.keys, name, "env.create", "u@x", on_done, NULL);
+	wait_done();
+	cr_assert_eq(f.r, ABX_OK);
+	abx__keys_grant(f.keys, name, "env.update", "u@x", on_done, NULL);
+	wait_done();
+	close_all();
+	open_all();
+	cr_assert(abx__keys_find(f.keys, f.raw)->who.agent);
+	cr_assert(abx__keys_has_grant(f.keys, name, "env.create"));
+	cr_assert_not(abx__keys_has_grant(f.keys, name, "env.delete"));
+	cr_assert(abx__keys_grant_at(f.keys, name, 1, &g));
+	cr_assert_str_eq(g.operation, "env.update");
+	cr_assert_str_eq(g.granted_by, "u@x");
+	cr_assert_gt(g.granted_ms, 0);
+	cr_assert_not(abx__keys_grant_at(f.keys, name, 2, &g));
+	abx__keys_revoke(f.keys, name, "env.create", on_done, NULL);
+	cr_assert_not(abx__keys_has_grant(f.keys, name, "env.create"), "at once");
+	wait_done();
+	close_all();
+	open_all();
+	cr_assert_not(abx__keys_has_grant(f.keys, name, "env.create"));
+	cr_assert(abx__keys_has_grant(f.keys, name, "env.update"));
+	abx__keys_grant(f.keys, "agentbox-apikey-nope", "env.create", "u", on_done, NULL);
+	wait_done();
+	cr_assert_eq(f.r, ABX_ENOTFOUND);
 }
