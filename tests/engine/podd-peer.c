@@ -318,6 +318,20 @@ const char *podd_peer_run(podd_peer *p, const char *name, const char *image,
 	return text;
 }
 
+const char *podd_peer_path(podd_peer *p, const char *fmt, ...)
+{
+	static char paths[8][320];
+	static unsigned next;
+	char *path = paths[next++ % 8];
+	size_t n = (size_t)snprintf(path, sizeof(paths[0]), "%s/", p->podd.dir);
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(path + n, sizeof(paths[0]) - n, fmt, ap);
+	va_end(ap);
+	return path;
+}
+
 int podd_peer_init_pid(podd_peer *p, const char *name)
 {
 	char path[256];

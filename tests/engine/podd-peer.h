@@ -48,6 +48,9 @@ int podd_peer_get_int(podd_peer *p, const char *name, const char *key);
  * the next call. */
 const char *podd_peer_run(podd_peer *p, const char *name, const char *image,
 			  const char *script, const char *more);
+/* Below the state folder; lives until the eighth call after this one. */
+const char *podd_peer_path(podd_peer *p, const char *fmt, ...)
+	__attribute__((format(printf, 2, 3)));
 /* The id of the Pod's first process, from outside. */
 int podd_peer_init_pid(podd_peer *p, const char *name);
 bool podd_peer_has(podd_peer *p, const char *name);

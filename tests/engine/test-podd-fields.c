@@ -2,7 +2,6 @@
  * test-podd-fields.c - what a Pod template asks for is what its container meets; podd
  * itself refuses the rest (each field: test-spec.c).
  */
-#include <criterion/criterion.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
@@ -11,22 +10,9 @@
 
 #include <agentbox/error.h>
 
-#include "podd-peer.h"
+#include "podd-case.h"
 
-static podd_peer p;
-
-static void fini(void)
-{
-	podd_peer_close(&p);
-}
-
-static void init(void)
-{
-	podd_peer_open(&p);
-}
-
-#define FIELDS_TEST(name) \
-	Test(podd_fields, name, .init = init, .fini = fini, .timeout = 180)
+#define FIELDS_TEST(name) PODD_CASE(podd_fields, name)
 
 FIELDS_TEST(a_container_meets_what_its_template_asks_for)
 {

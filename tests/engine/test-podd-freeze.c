@@ -2,7 +2,6 @@
  * test-podd-freeze.c - Pods that stand still with their memory, and Pods that are stopped
  * with their files kept. Real Pods.
  */
-#include <criterion/criterion.h>
 #include <glob.h>
 #include <signal.h>
 #include <stdio.h>
@@ -14,22 +13,9 @@
 #include <agentbox/error.h>
 
 #include "engine/podd/proto.h"
-#include "podd-peer.h"
+#include "podd-case.h"
 
-static podd_peer p;
-
-static void fini(void)
-{
-	podd_peer_close(&p);
-}
-
-static void init(void)
-{
-	podd_peer_open(&p);
-}
-
-#define FREEZE_TEST(name) \
-	Test(podd_freeze, name, .init = init, .fini = fini, .timeout = 180)
+#define FREEZE_TEST(name) PODD_CASE(podd_freeze, name)
 
 /* Counts in memory, and says where it is. */
 #define COUNTER                                                                        \

@@ -2,7 +2,6 @@
  * test-podd-ready.c - when a real Pod is ready: each number of its readiness probe; and
  * what it may still do when it is ended.
  */
-#include <criterion/criterion.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
@@ -14,22 +13,9 @@
 #include <agentbox/error.h>
 
 #include "engine/podd/proto.h"
-#include "podd-peer.h"
+#include "podd-case.h"
 
-static podd_peer p;
-
-static void fini(void)
-{
-	podd_peer_close(&p);
-}
-
-static void init(void)
-{
-	podd_peer_open(&p);
-}
-
-#define READY_TEST(name) \
-	Test(podd_ready, name, .init = init, .fini = fini, .timeout = 180)
+#define READY_TEST(name) PODD_CASE(podd_ready, name)
 
 /* Answers port 80: 200 while /v/ok is there, else 503. Writes to /v/asked, a line a
  * question, when it begins to wait for it. */
@@ -54,13 +40,7 @@ static void create(const char *container, const char *spec, const char *readines
 	cr_assert_eq(r, 0, "%s", podd_peer_message(&p));
 }
 
-static const char *in_volume(const char *name)
-{
-	static char path[256];
-
-	snprintf(path, sizeof(path), "%s/podd/pods/t_a/vol/v/%s", p.podd.dir, name);
-	return path;
-}
+#define in_volume(name) in_dir("podd/pods/t_a/vol/v/%s", name)
 
 static void set_ok(bool ok)
 {

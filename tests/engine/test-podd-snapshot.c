@@ -2,7 +2,6 @@
  * test-podd-snapshot.c - a container's files become an image: what is in it, who may use
  * it, when it goes. Real Pods.
  */
-#include <criterion/criterion.h>
 #include <fcntl.h>
 #include <glob.h>
 #include <signal.h>
@@ -18,42 +17,16 @@
 #include <agentbox/error.h>
 
 #include "engine/podd/proto.h"
-#include "podd-peer.h"
+#include "podd-case.h"
 
-static podd_peer p;
-
-static void fini(void)
-{
-	podd_peer_close(&p);
-}
-
-static void init(void)
-{
-	podd_peer_open(&p);
-}
-
-#define SNAPSHOT_TEST(name) \
-	Test(podd_snapshot, name, .init = init, .fini = fini, .timeout = 180)
+#define SNAPSHOT_TEST(name) PODD_CASE(podd_snapshot, name)
 
 static void nap(long ms)
 {
 	nanosleep(&(struct timespec){ .tv_nsec = ms * 1000000 }, NULL);
 }
 
-static const char *in_podd(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
-static const char *in_podd(const char *fmt, ...)
-{
-	static char paths[8][320];
-	static unsigned next;
-	char *path = paths[next++ % 8];
-	int n = snprintf(path, 320, "%s/podd/", p.podd.dir);
-	va_list ap;
-
-	va_start(ap, fmt);
-	vsnprintf(path + n, 320 - (size_t)n, fmt, ap);
-	va_end(ap);
-	return path;
-}
+#define in_podd(...) in_dir("podd/" __VA_ARGS__)
 
 static bool there(const char *path)
 {
