@@ -2,6 +2,7 @@
  * agentbox-podd - the program that holds the rights: see platform/engine/podd/.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <getopt.h>
 #include <limits.h>
 #include <stdio.h>
@@ -24,6 +25,7 @@ enum {
 	OPT_CLASS,
 	OPT_NO_NETWORK,
 	OPT_NO_PRIVILEGED,
+	OPT_READY_FD,
 	OPT_PURGE,
 	OPT_DEBUG,
 	OPT_HELP
@@ -41,6 +43,7 @@ static const struct option long_options[] = {
 	{ "runtime-class", required_argument, NULL, OPT_CLASS },
 	{ "no-network", no_argument, NULL, OPT_NO_NETWORK },
 	{ "no-privileged", no_argument, NULL, OPT_NO_PRIVILEGED },
+	{ "ready-fd", required_argument, NULL, OPT_READY_FD },
 	{ "purge", no_argument, NULL, OPT_PURGE },
 	{ "debug", no_argument, NULL, OPT_DEBUG },
 	{ "help", no_argument, NULL, OPT_HELP },
@@ -70,6 +73,9 @@ static const char help[] =
 	"one "
 	"is root on this\n"
 	"                            machine\n"
+	"  --ready-fd N              write \"ready\" to this descriptor once requests "
+	"are "
+	"taken\n"
 	"  --purge                   end every Pod of this state folder, leave nothing, "
 	"exit\n"
 	"  --debug                   log more\n";
@@ -104,6 +110,18 @@ static int parse_class(char *arg, struct podd_options *o)
 	*eq = '\0';
 	o->classes[o->class_count].name = arg;
 	o->classes[o->class_count++].crun = eq + 1;
+	return ABX_OK;
+}
+
+static int parse_fd(const char *arg, struct podd_options *o)
+{
+	uint64_t fd;
+
+	/* No container is to hold it. */
+	if (abx__parse_u64(arg, 3, 1023, &fd) < 0 ||
+	    fcntl((int)fd, F_SETFD, FD_CLOEXEC) < 0)
+		return ABX_EINVAL;
+	o->ready_fd = (int)fd;
 	return ABX_OK;
 }
 
@@ -144,6 +162,8 @@ static int take(int opt, char *arg, struct podd_options *o, bool *account)
 	case OPT_NO_PRIVILEGED:
 		o->no_privileged = true;
 		return ABX_OK;
+	case OPT_READY_FD:
+		return parse_fd(arg, o);
 	default:
 		return ABX_EINVAL;
 	}
@@ -153,7 +173,8 @@ int main(int argc, char **argv)
 {
 	struct podd_options o = { .runtime_dir = ABX_LIBEXECDIR,
 				  .seccomp_profile = "/usr/share/containers/seccomp.json",
-				  .crun = "/usr/bin/crun" };
+				  .crun = "/usr/bin/crun",
+				  .ready_fd = -1 };
 	abx__log log = { .write = abx__log_json_line,
 			 .userdata = (void *)2,
 			 .level = ABX__LOG_INFO };

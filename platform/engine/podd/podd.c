@@ -280,9 +280,23 @@ static int open_loop(struct podd *podd, abx_error **reterr)
 	return ABX_OK;
 }
 
+/* Without it no Pod would ever start: said now, not by every one of them. */
+static int check_crun(const struct podd *podd, abx_error **reterr)
+{
+	if (access(podd->options.crun, X_OK) == 0)
+		return ABX_OK;
+	return abx__error_errno(
+		reterr, ABX_EUNAVAILABLE, errno,
+		"no crun to start containers with (Debian's package crun, or --crun): %s",
+		podd->options.crun);
+}
+
 static int open_all(struct podd *podd, abx_error **reterr)
 {
-	int r = open_folder(podd, reterr);
+	int r = check_crun(podd, reterr);
+
+	if (r == ABX_OK)
+		r = open_folder(podd, reterr);
 
 	if (r == ABX_OK)
 		r = take_lock(podd, reterr);
@@ -328,6 +342,15 @@ static void close_all(struct podd *podd)
 		uv_run(&podd->loop, UV_RUN_NOWAIT);
 }
 
+static void say_ready(int fd, const abx__log *log)
+{
+	if (fd < 0)
+		return;
+	if (write(fd, "ready\n", 6) < 0)
+		abx__log_warn(log, "nobody waits for the ready notice", NULL);
+	close(fd);
+}
+
 int abx__podd_run(const struct podd_options *options, const abx__log *log)
 {
 	static struct podd podd;
@@ -360,6 +383,7 @@ int abx__podd_run(const struct podd_options *options, const abx__log *log)
 	}
 	abx__log_info(log, "ready", "tag=%s network=%d userns=%d socket=%s", podd.tag,
 		      podd.net.enabled, podd.userns, options->socket_path);
+	say_ready(options->ready_fd, log);
 	abx__pods_step(&podd);
 	uv_run(&podd.loop, UV_RUN_DEFAULT);
 	close_all(&podd);

@@ -396,6 +396,7 @@ struct podd_options {
 	gid_t gid;
 	bool no_network;
 	bool no_privileged;
+	int ready_fd; /* "ready\n" is written there once requests are taken; -1: none */
 	int log_level;
 };
 
