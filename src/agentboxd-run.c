@@ -488,18 +488,11 @@ static int new_serve(app *a, abx_error **reterr)
 	return abx__serve_new(&opts, &a->serve, reterr);
 }
 
-static void on_keys_started(void *userdata, int r, const abx_error *err)
+static void open_all(app *a)
 {
-	app *a = userdata;
 	ABX_CLEANUP(abx__error_freep) abx_error *own = NULL;
+	int r = listen_all(a, &own);
 
-	if (a->closing)
-		return;
-	if (r < 0) {
-		fail(a, "keys", err);
-		return;
-	}
-	r = listen_all(a, &own);
 	if (r == ABX_OK)
 		r = new_serve(a, &own);
 	if (r == ABX_OK)
@@ -508,6 +501,33 @@ static void on_keys_started(void *userdata, int r, const abx_error *err)
 		fail(a, "listen", own);
 	else
 		say_ready(a);
+}
+
+/* Without it everything else can be served, and an env be made by hand. */
+static void on_base_made(void *userdata, int r, const abx_error *err)
+{
+	app *a = userdata;
+
+	if (a->closing)
+		return;
+	if (r < 0)
+		abx__log_error(&a->log, "cannot make the env base", "error=\"%s\"",
+			       abx_error_message(err));
+	open_all(a);
+}
+
+static void on_keys_started(void *userdata, int r, const abx_error *err)
+{
+	app *a = userdata;
+
+	if (a->closing)
+		return;
+	if (r < 0)
+		fail(a, "keys", err);
+	else if (a->s->with_base)
+		agentboxd_base_make(a->control, a->s->cluster_id, on_base_made, a);
+	else
+		open_all(a);
 }
 
 static void on_control_started(void *userdata, int r, const abx_error *err)

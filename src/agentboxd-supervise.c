@@ -4,8 +4,10 @@
  *
  * The supervisor stays root where it was started as root, reads nothing from the network
  * and only waits. A daemon that dies is started again: at once the first time, then after
- * 0.1 s, doubling up to 5 s, until it has lived for 10 s. The supervisor holds a lock on
- * supervise.pid; the kernel names the holder, so what the file says need not be believed.
+ * 0.1 s, doubling up to 5 s, until it has lived for 10 s. The instance is ready once both
+ * said so. The supervisor holds a lock on supervise.pid; the kernel names the holder, so
+ * what the file says need not be believed. Of two that start at once one has the lock,
+ * and the other ends with AGENTBOXD_RUNS_ALREADY.
  */
 #include "agentboxd.h"
 
@@ -46,6 +48,7 @@ typedef struct child {
 	int64_t start_at_ms;
 	int64_t backoff_ms;
 	int ready_fd; /* read end; -1 */
+	bool is_ready;
 } child;
 
 enum { PODD, AGENTBOXD, CHILDREN };
@@ -187,6 +190,8 @@ static bool agentboxd_args(child *c, const agentboxd_settings *s,
 		ok = add_account(c, account);
 	if (ok && s->allow_remote)
 		ok = add_arg(c, abx__strdup("--allow-remote"));
+	if (ok && s->with_base)
+		ok = add_arg(c, abx__strdup("--with-base"));
 	if (ok && s->debug)
 		ok = add_arg(c, abx__strdup("--debug"));
 	return ok;
@@ -233,10 +238,9 @@ static void become(char **argv, int ready_fd)
 
 static void start_child(supervisor *sv, child *c)
 {
-	bool wants_ready = c == &sv->children[AGENTBOXD];
 	int fds[2] = { -1, -1 };
 
-	if (wants_ready && pipe2(fds, O_CLOEXEC) < 0)
+	if (pipe2(fds, O_CLOEXEC) < 0)
 		fds[0] = fds[1] = -1;
 	c->started_ms = abx__mono_ms();
 	c->pid = fork();
@@ -247,6 +251,7 @@ static void start_child(supervisor *sv, child *c)
 	if (c->ready_fd >= 0)
 		close(c->ready_fd);
 	c->ready_fd = fds[0];
+	c->is_ready = false;
 	if (c->pid < 0) {
 		c->pid = 0;
 		c->start_at_ms = c->started_ms + BACKOFF_MAX_MS;
@@ -341,6 +346,15 @@ static void read_signals(supervisor *sv)
 	}
 }
 
+/* Requests that are answered while no Pod can be made are not a start. */
+static bool all_ready(const supervisor *sv)
+{
+	for (int i = 0; i < CHILDREN; i++)
+		if (sv->children[i].argc && !sv->children[i].is_ready)
+			return false;
+	return true;
+}
+
 static void read_ready(supervisor *sv, child *c)
 {
 	char buf[16];
@@ -350,7 +364,8 @@ static void read_ready(supervisor *sv, child *c)
 		return;
 	close(c->ready_fd);
 	c->ready_fd = -1;
-	if (n <= 0 || sv->was_ready)
+	c->is_ready = n > 0;
+	if (!all_ready(sv) || sv->was_ready)
 		return;
 	sv->was_ready = true;
 	abx__log_info(&sv->log, "instance is ready", "state_dir=%s", sv->s->state_dir);
@@ -386,10 +401,8 @@ static bool any_running(const supervisor *sv)
 static void watch(supervisor *sv)
 {
 	while (!sv->stopping || any_running(sv)) {
-		child *main_child = &sv->children[AGENTBOXD];
-		struct pollfd fds[2] = { { .fd = sv->signals, .events = POLLIN },
-					 { .fd = main_child->ready_fd,
-					   .events = POLLIN } };
+		struct pollfd fds[CHILDREN + 1] = { [CHILDREN] = { .fd = sv->signals,
+								   .events = POLLIN } };
 		int64_t now = abx__mono_ms();
 
 		for (int i = 0; i < CHILDREN && !sv->stopping; i++) {
@@ -403,12 +416,15 @@ static void watch(supervisor *sv)
 			send_stop(sv, SIGKILL);
 			sv->kill_at_ms = now + END_LIMIT_MS;
 		}
-		fds[1].fd = main_child->ready_fd;
-		if (poll(fds, 2, next_wait(sv, abx__mono_ms())) <= 0)
+		for (int i = 0; i < CHILDREN; i++)
+			fds[i] = (struct pollfd){ .fd = sv->children[i].ready_fd,
+						  .events = POLLIN };
+		if (poll(fds, CHILDREN + 1, next_wait(sv, abx__mono_ms())) <= 0)
 			continue;
-		if (fds[1].revents)
-			read_ready(sv, main_child);
-		if (fds[0].revents)
+		for (int i = 0; i < CHILDREN; i++)
+			if (fds[i].revents)
+				read_ready(sv, &sv->children[i]);
+		if (fds[CHILDREN].revents)
 			read_signals(sv);
 	}
 }
@@ -444,7 +460,7 @@ static int take_lock(const agentboxd_settings *s, int *ret_fd, abx_error **reter
 				      path);
 	if (fcntl(fd, F_SETLK, &lock) < 0)
 		return abx__error_set(
-			reterr, ABX_ESTATE,
+			reterr, ABX_EEXISTS,
 			"an instance of %s runs already; agentboxd --stop ends it",
 			s->state_dir);
 	len = snprintf(text, sizeof(text), "%ld\n", (long)getpid());
@@ -578,11 +594,14 @@ int agentboxd_supervise(const agentboxd_settings *s, const agentboxd_account *ac
 	ABX_CLEANUP(abx__error_freep) abx_error *err = NULL;
 	supervisor sv = { .s = s, .log = stderr_log, .signals = -1, .lock = -1 };
 
+	int r;
+
 	signal(SIGPIPE, SIG_IGN);
-	if (prepare(&sv, account, &err) < 0) {
+	r = prepare(&sv, account, &err);
+	if (r < 0) {
 		abx__log_error(&sv.log, "cannot supervise", "error=\"%s\"",
 			       abx_error_message(err));
-		sv.status = 1;
+		sv.status = r == ABX_EEXISTS ? AGENTBOXD_RUNS_ALREADY : 1;
 	} else {
 		watch(&sv);
 	}
@@ -673,48 +692,4 @@ int agentboxd_stop(const agentboxd_settings *s)
 	if (end_pods(s, &account) != 0)
 		return 1;
 	return s->purge ? remove_state(s) : 0;
-}
-
-/* ---- into the background ---- */
-
-/* The first process: waits for the word of the child. */
-static int wait_ready(int fd, const agentboxd_settings *s)
-{
-	char buf[16];
-	ssize_t n;
-
-	do {
-		n = read(fd, buf, sizeof(buf));
-	} while (n < 0 && errno == EINTR);
-	if (n > 0)
-		return 0;
-	fprintf(stderr, "agentboxd: it did not start; its log is %s\n", s->log_file);
-	return 1;
-}
-
-int agentboxd_daemonize(agentboxd_settings *s, abx_error **reterr)
-{
-	int fds[2], null;
-	pid_t pid;
-
-	if (pipe2(fds, O_CLOEXEC) < 0)
-		return abx__error_errno(reterr, ABX_EIO, errno, "pipe");
-	pid = fork();
-	if (pid < 0)
-		return abx__error_errno(reterr, ABX_EIO, errno, "fork");
-	if (pid > 0) {
-		close(fds[1]);
-		_exit(wait_ready(fds[0], s));
-	}
-	close(fds[0]);
-	s->ready_fd = fds[1];
-	setsid();
-	if (chdir("/") < 0)
-		return abx__error_errno(reterr, ABX_EIO, errno, "/");
-	null = open("/dev/null", O_RDWR | O_CLOEXEC);
-	if (null >= 0) {
-		dup2(null, STDIN_FILENO);
-		dup2(null, STDOUT_FILENO);
-	}
-	return ABX_OK;
 }

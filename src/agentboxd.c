@@ -20,8 +20,10 @@ static const char usage[] =
 	"Usage: agentboxd [OPTION]...\n"
 	"Serves sandboxes: the native API, the E2B API and the way into every sandbox.\n"
 	"\n"
-	"  --state-dir DIR        everything of this instance (root: /var/lib/agentbox,\n"
-	"                         else $XDG_STATE_HOME/agentbox)\n"
+	"  --state-dir DIR        everything of this instance (default "
+	"$AGENTBOX_STATE_DIR;\n"
+	"                         without it /var/lib/agentbox for root, else\n"
+	"                         $XDG_STATE_HOME/agentbox)\n"
 	"  --listen IP:PORT       an address for all surfaces; may be repeated, \"none\" "
 	"for the\n"
 	"                         Unix socket alone (default 127.0.0.1:8080)\n"
@@ -51,6 +53,10 @@ static const char usage[] =
 	"DIR/agentboxd.sock)\n"
 	"  --engine local|fake    what runs Pods (default local)\n"
 	"  --podd-socket PATH     where agentbox-podd listens (default DIR/podd.sock)\n"
+	"  --with-base            make the env \"base\" over this machine's own "
+	"programs, "
+	"as long\n"
+	"                         as there is no env\n"
 	"  --cluster-id ID        this cluster's name (default local)\n"
 	"  --account NAME|UID[:GID]  who to be instead of root (default agentbox, else "
 	"nobody)\n"
@@ -85,6 +91,7 @@ enum {
 	OPT_SOCKET,
 	OPT_ENGINE,
 	OPT_PODD_SOCKET,
+	OPT_WITH_BASE,
 	OPT_CLUSTER_ID,
 	OPT_ACCOUNT,
 	OPT_LOG_FILE,
@@ -115,6 +122,7 @@ static const struct option options[] = {
 	{ "socket", required_argument, NULL, OPT_SOCKET },
 	{ "engine", required_argument, NULL, OPT_ENGINE },
 	{ "podd-socket", required_argument, NULL, OPT_PODD_SOCKET },
+	{ "with-base", no_argument, NULL, OPT_WITH_BASE },
 	{ "cluster-id", required_argument, NULL, OPT_CLUSTER_ID },
 	{ "account", required_argument, NULL, OPT_ACCOUNT },
 	{ "log-file", required_argument, NULL, OPT_LOG_FILE },
@@ -280,6 +288,9 @@ static int take_what(agentboxd_settings *s, int opt, const char *value,
 					      "engine \"%s\" is neither local nor fake",
 					      value);
 		break;
+	case OPT_WITH_BASE:
+		s->with_base = true;
+		break;
 	case OPT_CLUSTER_ID:
 		s->cluster_id = value;
 		break;
@@ -325,9 +336,12 @@ static int take_what(agentboxd_settings *s, int opt, const char *value,
 
 static int default_state_dir(agentboxd_settings *s, abx_error **reterr)
 {
+	const char *named = getenv("AGENTBOX_STATE_DIR"); /* as the library has it */
 	const char *state = getenv("XDG_STATE_HOME"), *home = getenv("HOME");
 
-	if (geteuid() == 0)
+	if (named && *named)
+		s->state_dir = abx__strdup(named);
+	else if (geteuid() == 0)
 		s->state_dir = abx__strdup("/var/lib/agentbox");
 	else if (state && *state == '/')
 		s->state_dir = abx__strf("%s/agentbox", state);

@@ -15,12 +15,16 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/secret.h"
+#include "control/control.h"
 #include "control/port-engine.h"
 #include "control/port-runtime.h"
 #include "io/tls.h"
 
 #define AGENTBOXD_LISTEN_MAX 16
 #define AGENTBOXD_PODD_ARGS_MAX 64
+/* Exit status of a supervisor whose state directory has one (also in
+ * lib/client/local.c). */
+#define AGENTBOXD_RUNS_ALREADY 75
 
 typedef struct agentboxd_address {
 	char ip[64];
@@ -50,6 +54,7 @@ typedef struct agentboxd_settings {
 	const char *podd_args[AGENTBOXD_PODD_ARGS_MAX];
 	size_t podd_arg_count;
 	bool allow_remote;
+	bool with_base; /* the env `base`, in a store without envs */
 	bool supervise, daemon, stop, purge;
 	bool debug;
 	int ready_fd; /* "ready\n" is written there once requests are answered; -1: none
@@ -74,15 +79,21 @@ int agentboxd_rights_drop(const agentboxd_account *account, abx_error **reterr);
 
 /* Serves until SIGTERM or SIGINT; the process's exit status. */
 int agentboxd_run(const agentboxd_settings *s);
-/* Keeps agentbox-podd and agentboxd running until SIGTERM or SIGINT. */
+/* Keeps agentbox-podd and agentboxd running until SIGTERM or SIGINT.
+ * AGENTBOXD_RUNS_ALREADY: somebody else does. */
 int agentboxd_supervise(const agentboxd_settings *s, const agentboxd_account *account);
 /* Ends the supervisor of the state directory, the daemons and their Pods; with purge, the
  * directory too. */
 int agentboxd_stop(const agentboxd_settings *s);
 /* Into the background; returns in the child, with a descriptor for settings.ready_fd. The
-   first process waits for "ready" and exits with 0, or with 1 when the child ended first.
- */
+   first process waits for "ready" and exits with 0, or, when the child ended first, with
+   the child's status; then it says why, from the log. */
 int agentboxd_daemonize(agentboxd_settings *s, abx_error **reterr);
+
+/* The sample template and env `base` (deploy/samples), unless the store has an env
+ * already. `done` once, later. */
+void agentboxd_base_make(abx__control *control, const char *cluster_id,
+			 abx__control_done done, void *userdata);
 
 /* The certificate of the TLS listeners. ABX_EIO, ABX_EINVAL as tls.h and tls-local.h have
  * them. */
