@@ -20,7 +20,15 @@
  *   3. the context file ${XDG_CONFIG_HOME:-~/.config}/abx/config.json
  *   4. the local engine: the socket agentboxd.sock in the state directory, which is
  *      /var/lib/agentbox for root and ${XDG_STATE_HOME:-~/.local/state}/agentbox for
- * others. When nobody listens there, root starts "agentboxd --supervise --daemon".
+ *      others
+ *
+ * When nobody listens at that socket, root starts the engine: the agentboxd installed
+ * with the library, else the PATH's, or the program AGENTBOX_DAEMON names, with
+ * "--supervise
+ * --daemon --with-base --state-dir DIR". It makes the env "base" when there is no env,
+ * and runs on when the program ends; "agentboxd --stop --state-dir DIR" ends it. The log
+ * is told at ABX_LOG_INFO. Programs that start one at once get the same one. A port of
+ * its own, or other options: start agentboxd by hand (docs/agentboxd.md).
  *
  * Threads: one client, its sandboxes, processes and operations belong to one thread at a
  * time; abx_client_wakeup() is the exception. The library installs no signal handlers.
@@ -94,12 +102,13 @@ ABX_API void abx_client_options_init(abx_client_options *opts);
 /**
  * Makes a client: reads the settings and finds the platform. Sends nothing to a
  * configured address; for the local engine it looks whether the socket answers, and may
- * start the engine, which takes up to 15 seconds. `opts` may be NULL.
+ * start the engine: usually well under a second, at most 30. `opts` may be NULL.
  *
  * Errors: ABX_EINVAL (a setting is wrong; the message names it and where it came from),
  * ABX_ENOTFOUND (no such context), ABX_EUNAVAILABLE (no address configured and no local
- * engine; the hint says how to start one), ABX_ENOMEM. Owner: the caller,
- * abx_client_free(). Since: 0.1.0
+ * engine, and this is not root; or it did not start: the message has what the daemon
+ * said, the hint its log and what to do), ABX_EDENIED (the socket is another account's),
+ * ABX_ENOMEM. Owner: the caller, abx_client_free(). Since: 0.1.0
  *
  *     abx_client *client = NULL;
  *     abx_error *err = NULL;

@@ -40,6 +40,20 @@ static int sandbox_answer(abx_op *op, int status, abx_error **reterr)
 	return r;
 }
 
+/* The name may be one's own mistake, or the instance has no env of the usual name. */
+static int create_answer(abx_op *op, int status, abx_error **reterr)
+{
+	int r = sandbox_answer(op, status, reterr);
+
+	if (r < 0 && reterr && strstr(abx_error_message(*reterr), "env or pool") &&
+	    !abx_error_hint(*reterr))
+		abx__error_hint(reterr,
+				"\"abx envs\" lists the envs; \"abx create envs -f "
+				"FILE\" makes one, and \"agentboxd --with-base\" "
+				"the env \"base\" where there is none");
+	return r;
+}
+
 /* Options that travel as reserved metadata. */
 static int add_directives(const abx_sandbox_options *opts, json_object *metadata)
 {
@@ -217,7 +231,7 @@ static int start_create(abx_client *client, const abx_sandbox_options *user_opts
 			opts.template_id ? opts.template_id : "base");
 	if (r < 0)
 		return r;
-	op->on_answer = sandbox_answer;
+	op->on_answer = create_answer;
 	op->on_cancel = create_cancel;
 	r = create_body(&opts, &body, reterr);
 	if (r >= 0)

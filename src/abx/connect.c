@@ -3,6 +3,7 @@
  * a wait.
  */
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -23,6 +24,14 @@ void cli_textp(char **p)
 	abx_free(*p);
 }
 
+/* What the library did beside what it was asked for: that it started an engine. */
+static void on_log(void *userdata, int level, const char *text, const char *fields)
+{
+	(void)userdata;
+	(void)level;
+	fprintf(stderr, "abx: %s%s%s\n", text, *fields != '\0' ? ": " : "", fields);
+}
+
 int cli_client(const struct cli_args *args, abx_client **ret)
 {
 	abx_client_options opts = ABX_CLIENT_OPTIONS_INIT;
@@ -36,6 +45,8 @@ int cli_client(const struct cli_args *args, abx_client **ret)
 	opts.auth_scheme = args->auth_scheme;
 	opts.socket_path = args->socket_path;
 	opts.state_dir = args->state_dir;
+	opts.log = on_log;
+	opts.log_level = ABX_LOG_INFO;
 	if (abx_client_new(&opts, ret, &err) < 0)
 		return cli_fail_error(NULL, err);
 	return 0;

@@ -333,6 +333,24 @@ Test(client_settings, no_local_engine_is_unavailable_with_a_hint)
 	abx_error_free(err);
 }
 
+Test(client_settings, only_root_starts_an_engine_and_others_hear_what_to_do)
+{
+	abx_client_options opts = ABX_CLIENT_OPTIONS_INIT;
+	abx_client *client = NULL;
+	abx_error *err = NULL;
+
+	clean_environment();
+	if (geteuid() == 0)
+		cr_assert(seteuid(65534) == 0);
+	opts.state_dir = "/nonexistent/state";
+	setenv("AGENTBOX_DAEMON", "/bin/false", 1);
+	cr_expect(abx_client_new(&opts, &client, &err) == ABX_EUNAVAILABLE);
+	cr_expect(strstr(abx_error_message(err), "only root can start one") != NULL);
+	cr_expect(strstr(abx_error_hint(err), "--with-base") != NULL);
+	cr_expect(strstr(abx_error_hint(err), "AGENTBOX_API_KEY") != NULL);
+	abx_error_free(err);
+}
+
 /* A program in place of agentboxd. */
 static void write_daemon(char *path, size_t size, const char *text)
 {
@@ -361,10 +379,23 @@ Test(client_settings, an_engine_that_does_not_start_says_so)
 	cr_expect(abx_client_new(&opts, &client, &err) == ABX_EUNAVAILABLE);
 	cr_expect(strstr(abx_error_message(err), "status 7") != NULL, "%s",
 		  abx_error_message(err));
+	cr_expect(strstr(abx_error_hint(err), "/nonexistent/state/agentboxd.log"));
 	unlink(path);
+	abx_error_free(err);
+	err = NULL;
+	write_daemon(path, sizeof(path),
+		     "#!/bin/sh\necho 'agentboxd: no disk' >&2\n"
+		     "echo '  buy one' >&2\nexit 1\n");
 	cr_expect(abx_client_new(&opts, &client, &err) == ABX_EUNAVAILABLE);
-	cr_expect(strstr(abx_error_message(err), "start the local engine") != NULL, "%s",
+	cr_expect_str_eq(abx_error_message(err),
+			 "the local engine did not start: no disk; buy one");
+	unlink(path);
+	abx_error_free(err);
+	err = NULL;
+	cr_expect(abx_client_new(&opts, &client, &err) == ABX_EUNAVAILABLE);
+	cr_expect(strstr(abx_error_message(err), path) != NULL, "%s",
 		  abx_error_message(err));
+	cr_expect(strstr(abx_error_hint(err), "AGENTBOX_DAEMON") != NULL);
 	abx_error_free(err);
 }
 
