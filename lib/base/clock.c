@@ -47,15 +47,16 @@ static int64_t system_wall(void *userdata)
 
 const abx__clock abx__clock_system = { system_mono, system_wall, NULL };
 
-void abx__rfc3339_format(int64_t wall_ms, char out[ABX__RFC3339_SIZE])
+void abx__rfc3339_format_us(int64_t wall_us, char out[ABX__RFC3339_SIZE])
 {
-	int64_t seconds = wall_ms / 1000;
-	int millis = (int)(wall_ms % 1000);
+	int64_t seconds = wall_us / 1000000;
+	unsigned us = (unsigned)(wall_us % 1000000);
+	char fraction[8] = "";
 	time_t t;
 	struct tm tm;
 
-	if (millis < 0) {
-		millis += 1000;
+	if (wall_us % 1000000 < 0) {
+		us = (unsigned)(wall_us % 1000000 + 1000000);
 		seconds--;
 	}
 	t = (time_t)seconds;
@@ -63,18 +64,19 @@ void abx__rfc3339_format(int64_t wall_ms, char out[ABX__RFC3339_SIZE])
 		memcpy(out, "9999-12-31T23:59:59Z", 21);
 		return;
 	}
-	if (millis)
-		snprintf(out, ABX__RFC3339_SIZE, "%04u-%02u-%02uT%02u:%02u:%02u.%03uZ",
-			 (unsigned)(tm.tm_year + 1900) % 10000,
-			 (unsigned)(tm.tm_mon + 1) % 100, (unsigned)tm.tm_mday % 100,
-			 (unsigned)tm.tm_hour % 100, (unsigned)tm.tm_min % 100,
-			 (unsigned)tm.tm_sec % 100, (unsigned)millis % 1000);
-	else
-		snprintf(out, ABX__RFC3339_SIZE, "%04u-%02u-%02uT%02u:%02u:%02uZ",
-			 (unsigned)(tm.tm_year + 1900) % 10000,
-			 (unsigned)(tm.tm_mon + 1) % 100, (unsigned)tm.tm_mday % 100,
-			 (unsigned)tm.tm_hour % 100, (unsigned)tm.tm_min % 100,
-			 (unsigned)tm.tm_sec % 100);
+	if (us % 1000)
+		snprintf(fraction, sizeof(fraction), ".%06u", us % 1000000);
+	else if (us)
+		snprintf(fraction, sizeof(fraction), ".%03u", us / 1000 % 1000);
+	snprintf(out, ABX__RFC3339_SIZE, "%04u-%02u-%02uT%02u:%02u:%02u%sZ",
+		 (unsigned)(tm.tm_year + 1900) % 10000, (unsigned)(tm.tm_mon + 1) % 100,
+		 (unsigned)tm.tm_mday % 100, (unsigned)tm.tm_hour % 100,
+		 (unsigned)tm.tm_min % 100, (unsigned)tm.tm_sec % 100, fraction);
+}
+
+void abx__rfc3339_format(int64_t wall_ms, char out[ABX__RFC3339_SIZE])
+{
+	abx__rfc3339_format_us(wall_ms * 1000, out);
 }
 
 /* Reads exactly `digits` decimal digits. */

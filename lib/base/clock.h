@@ -26,6 +26,8 @@ int64_t abx__wall_ms(void);
 #define ABX__RFC3339_SIZE 32
 /* "2026-01-02T03:04:05Z", with ".mmm" when the milliseconds are not zero. */
 void abx__rfc3339_format(int64_t wall_ms, char out[ABX__RFC3339_SIZE]);
+/* The same of microseconds: ".uuuuuu" when milliseconds do not say it all. */
+void abx__rfc3339_format_us(int64_t wall_us, char out[ABX__RFC3339_SIZE]);
 /* Accepts fractions and offsets; ABX_EINVAL for anything else. Microsecond result, so
  * that paging is exact. */
 int abx__rfc3339_parse(const char *s, int64_t *ret_wall_us);

@@ -18,12 +18,17 @@
 	15000 /* what a sandbox has at least after a restart, unless its timeout is \
 		 shorter */
 
-static int64_t time_of(const abx__map *annotations, const char *key)
+static int64_t time_us_of(const abx__map *annotations, const char *key)
 {
 	const char *text = abx__map_get(annotations, key);
 	int64_t us = 0;
 
-	return text && abx__rfc3339_parse(text, &us) == ABX_OK ? us / 1000 : 0;
+	return text && abx__rfc3339_parse(text, &us) == ABX_OK ? us : 0;
+}
+
+static int64_t time_of(const abx__map *annotations, const char *key)
+{
+	return time_us_of(annotations, key) / 1000;
 }
 
 static int64_t seconds_of(const abx__map *annotations, const char *key)
@@ -118,7 +123,8 @@ static int fill(abx__sandbox *s, abx__podrec *pod, const abx__pod *view, const c
 	s->rec.memory_bytes = c->memory_bytes;
 	s->rec.runtime_port = c->runtime_port;
 	s->rec.claimed_ms = time_of(&view->annotations, ABX__ANNOTATION_CLAIMED_AT);
-	s->rec.started_ms = time_of(&view->annotations, ABX__ANNOTATION_STARTED_AT);
+	s->rec.started_us = time_us_of(&view->annotations, ABX__ANNOTATION_STARTED_AT);
+	s->rec.started_ms = s->rec.started_us / 1000;
 	s->rec.idle_timeout_ms =
 		seconds_of(&view->annotations, ABX__ANNOTATION_IDLE_TIMEOUT);
 	read_activity(s, view);

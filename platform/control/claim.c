@@ -383,12 +383,14 @@ void abx__claim_start(abx__claim *claim)
 	abx__pod_change change = { .set_labels = &labels,
 				   .set_annotations = &annotations };
 	int64_t wall = abx__control_wall(claim->control);
-	char text[ABX__RFC3339_SIZE];
+	char text[ABX__RFC3339_SIZE], started[ABX__RFC3339_SIZE];
 
 	claim->state = ABX__CLAIM_STARTING;
 	abx__rfc3339_format(wall, text);
+	s->rec.started_us = abx__control_start_us(claim->control, wall);
+	abx__rfc3339_format_us(s->rec.started_us, started);
 	if (abx__map_set(&labels, ABX__LABEL_PHASE, ABX__PHASE_RUNNING) == ABX_OK &&
-	    abx__map_set(&annotations, ABX__ANNOTATION_STARTED_AT, text) == ABX_OK &&
+	    abx__map_set(&annotations, ABX__ANNOTATION_STARTED_AT, started) == ABX_OK &&
 	    abx__map_set(&annotations, ABX__ANNOTATION_LAST_ACTIVE, text) == ABX_OK) {
 		s->persisted_active_ms = wall;
 		abx__pod_write(s->pod, ABX__WRITE_START, &change);

@@ -25,6 +25,17 @@ int64_t abx__control_wall(const abx__control *control)
 	return control->config.clock->wall_ms(control->config.clock->userdata);
 }
 
+int64_t abx__control_start_us(abx__control *control, int64_t wall_ms)
+{
+	int64_t us = wall_ms * 1000;
+
+	/* A clock that was set back further is believed. */
+	if (us <= control->last_start_us && us + 1000000 > control->last_start_us)
+		us = control->last_start_us + 1;
+	control->last_start_us = us;
+	return us;
+}
+
 static void tell_deadline(abx__control *control)
 {
 	int64_t next = abx__timers_next(&control->timers);

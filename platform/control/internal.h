@@ -309,6 +309,7 @@ struct abx__control {
 	abx__timer persist_timer;
 	abx__timer metrics_timer;
 	size_t metrics_turn; /* who is asked next */
+	int64_t last_start_us;
 	abx__metrics_asking *metrics_asking;
 	int in_flight; /* calls into the ports that have not answered */
 	enum {
@@ -328,6 +329,8 @@ struct abx__control {
 /* control.c */
 int64_t abx__control_mono(const abx__control *control);
 int64_t abx__control_wall(const abx__control *control);
+/* A start at this time, told from all others. */
+int64_t abx__control_start_us(abx__control *control, int64_t wall_ms);
 void abx__control_set_timer(abx__control *control, abx__timer *timer, int64_t at);
 void abx__control_set_timer_sooner(abx__control *control, abx__timer *timer, int64_t at);
 void abx__control_call_begin(abx__control *control);

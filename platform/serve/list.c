@@ -73,14 +73,14 @@ static int bad_token(abx_error **reterr)
 	return abx__error_set(reterr, ABX_EINVAL, "Invalid next token");
 }
 
-char *abx__list_token_make(int64_t started_ms, const char *id, bool asc)
+char *abx__list_token_make(int64_t started_us, const char *id, bool asc)
 {
 	char when[ABX__RFC3339_SIZE];
 	ABX_CLEANUP(abx__freep) char *plain = NULL;
 	ABX_CLEANUP(abx__freep) char *token = NULL;
 	static const char *const pad[] = { "", "", "==", "=" };
 
-	abx__rfc3339_format(started_ms, when);
+	abx__rfc3339_format_us(started_us, when);
 	plain = abx__strf("%s__%s%s", when, id, asc ? "__asc" : "");
 	if (plain)
 		token = abx__base64url_encode(plain, strlen(plain));
@@ -309,7 +309,7 @@ bool abx__list_visible(const abx__identity *who, const abx__sandbox_rec *rec)
 
 static bool matches(const abx__list_query *q, const abx__sandbox_rec *rec)
 {
-	if (q->has_after && rec->started_ms * 1000 < q->after_us)
+	if (q->has_after && rec->started_us < q->after_us)
 		return false;
 	if (q->template_ && !abx__str_eq(q->template_, rec->env) &&
 	    !abx__str_eq(q->template_, rec->pool) &&
@@ -337,7 +337,7 @@ static int compare_desc(const void *a, const void *b)
 	const abx__sandbox_rec *x = *(const abx__sandbox_rec *const *)a;
 	const abx__sandbox_rec *y = *(const abx__sandbox_rec *const *)b;
 
-	return compare(x->started_ms * 1000, x->id, y->started_ms * 1000, y->id);
+	return compare(x->started_us, x->id, y->started_us, y->id);
 }
 
 static int compare_asc(const void *a, const void *b)
@@ -351,7 +351,7 @@ static bool behind_token(const abx__list_query *q, const abx__sandbox_rec *rec)
 
 	if (!q->has_token)
 		return true;
-	c = compare(rec->started_ms * 1000, rec->id, q->token_us, q->token_id);
+	c = compare(rec->started_us, rec->id, q->token_us, q->token_id);
 	return q->asc ? c < 0 : c > 0;
 }
 
@@ -414,7 +414,7 @@ int abx__list_page_make(const abx__sandboxes *table, const abx__identity *who,
 
 		page.count = q->limit;
 		page.next_token =
-			abx__list_token_make(last->started_ms, last->id, q->asc);
+			abx__list_token_make(last->started_us, last->id, q->asc);
 		if (!page.next_token)
 			r = abx__error_nomem(reterr);
 	}

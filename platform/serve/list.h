@@ -49,7 +49,7 @@ int abx__list_metadata_parse(const char *text, abx__map *ret, abx_error **reterr
 int abx__list_token_parse(const char *token, bool asc, int64_t *ret_us, char **ret_id,
 			  abx_error **reterr);
 /* NULL when out of memory. */
-char *abx__list_token_make(int64_t started_ms, const char *id, bool asc);
+char *abx__list_token_make(int64_t started_us, const char *id, bool asc);
 
 typedef struct abx__list_page {
 	const abx__sandbox_rec **items; /* borrowed until the loop turns */

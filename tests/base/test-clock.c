@@ -14,6 +14,18 @@ Test(base_clock, formats_utc_with_milliseconds_only_when_there_are_any)
 	cr_assert_str_eq(out, "2026-01-02T02:50:45.007Z");
 }
 
+Test(base_clock, microseconds_show_only_what_milliseconds_do_not_say)
+{
+	char out[ABX__RFC3339_SIZE];
+
+	abx__rfc3339_format_us(1767322245007000, out);
+	cr_assert_str_eq(out, "2026-01-02T02:50:45.007Z");
+	abx__rfc3339_format_us(1767322245007001, out);
+	cr_assert_str_eq(out, "2026-01-02T02:50:45.007001Z");
+	abx__rfc3339_format_us(-1, out);
+	cr_assert_str_eq(out, "1969-12-31T23:59:59.999999Z");
+}
+
 Test(base_clock, parses_what_the_standard_allows)
 {
 	static const struct {

@@ -272,6 +272,38 @@ Test(control_restart, running_sandboxes_come_back_with_all_they_had)
 	world_done(&w);
 }
 
+static int64_t started_us(const char *id)
+{
+	const abx__sandbox_rec *rec = find(id);
+
+	cr_assert(rec);
+	cr_assert_eq(rec->started_us / 1000, rec->started_ms);
+	return rec->started_us;
+}
+
+Test(control_restart, sandboxes_of_one_millisecond_keep_their_order)
+{
+	abx__claim_request request = { .namespace_ = "default", .name = "demo" };
+	answer a[3] = { 0 };
+	int64_t before[3];
+
+	world_init(&w);
+	world_env(&w, "demo", 3, NULL, NULL);
+	for (int i = 0; i < 3; i++)
+		cr_assert_eq(claim_with(&w, &request, &a[i], NULL, NULL), ABX_OK);
+	world_pass(&w, 50);
+	for (int i = 0; i < 3; i++) {
+		before[i] = started_us(a[i].id);
+		cr_assert(i == 0 || before[i] > before[i - 1]);
+	}
+	cr_assert_eq(before[2] / 1000, before[0] / 1000, "the case in question");
+	world_crash(&w);
+	world_boot(&w);
+	for (int i = 0; i < 3; i++)
+		cr_assert_eq(started_us(a[i].id), before[i]);
+	world_done(&w);
+}
+
 Test(control_restart, a_sandbox_nobody_was_told_of_is_given_back)
 {
 	answer a = { 0 };

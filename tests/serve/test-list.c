@@ -25,7 +25,8 @@ static void add(fake_table *t, const char *id, int64_t started_ms)
 				   .team = "a",
 				   .user = "a",
 				   .state = ABX__SANDBOX_RUNNING,
-				   .started_ms = started_ms };
+				   .started_ms = started_ms,
+				   .started_us = started_ms * 1000 };
 	t->count++;
 }
 
@@ -220,13 +221,13 @@ Test(serve_list, pages_neither_repeat_nor_skip)
 
 Test(serve_list, a_token_is_for_its_own_order_only)
 {
-	ABX_CLEANUP(abx__freep) char *token = abx__list_token_make(1500, "abc", false);
+	ABX_CLEANUP(abx__freep) char *token = abx__list_token_make(1500001, "abc", false);
 	ABX_CLEANUP(abx__freep) char *id = NULL;
 	abx_error *err = NULL;
 	int64_t us = 0;
 
 	cr_assert_eq(abx__list_token_parse(token, false, &us, &id, NULL), ABX_OK);
-	cr_assert_eq(us, 1500000);
+	cr_assert_eq(us, 1500001);
 	cr_assert_str_eq(id, "abc");
 	abx__free(id);
 	id = NULL;
