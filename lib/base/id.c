@@ -46,24 +46,40 @@ int abx__id_sandbox(char out[ABX__SANDBOX_ID_LEN + 1])
 	return abx__id_random(out, ABX__SANDBOX_ID_LEN);
 }
 
-int abx__id_uuid(char out[ABX__UUID_LEN + 1])
+static void uuid_text(uint8_t b[16], uint8_t version, char out[ABX__UUID_LEN + 1])
 {
-	uint8_t b[16];
 	char hex[33];
 	size_t n = 0;
 
-	if (abx__random(b, sizeof(b)) < 0)
-		return ABX_EIO;
-	b[6] = (uint8_t)((b[6] & 0x0f) | 0x40);
+	b[6] = (uint8_t)((b[6] & 0x0f) | version << 4);
 	b[8] = (uint8_t)((b[8] & 0x3f) | 0x80);
-	abx__hex(b, sizeof(b), hex);
+	abx__hex(b, 16, hex);
 	for (size_t i = 0; i < 32; i++) {
 		if (i == 8 || i == 12 || i == 16 || i == 20)
 			out[n++] = '-';
 		out[n++] = hex[i];
 	}
 	out[n] = '\0';
+}
+
+int abx__id_uuid(char out[ABX__UUID_LEN + 1])
+{
+	uint8_t b[16];
+
+	if (abx__random(b, sizeof(b)) < 0)
+		return ABX_EIO;
+	uuid_text(b, 4, out);
 	return ABX_OK;
+}
+
+int abx__id_uuid_of(const char *text, char out[ABX__UUID_LEN + 1])
+{
+	uint8_t hash[ABX__SHA256_LEN];
+	int r = abx__sha256(text, strlen(text), hash);
+
+	if (r == ABX_OK)
+		uuid_text(hash, 8, out);
+	return r;
 }
 
 void abx__hex(const void *data, size_t len, char *out)

@@ -19,6 +19,8 @@ int abx__id_sandbox(char out[ABX__SANDBOX_ID_LEN + 1]);
 int abx__id_random(char *out, size_t len);
 /* Version 4 UUID in lower case. */
 int abx__id_uuid(char out[ABX__UUID_LEN + 1]);
+/* Version 8 UUID: always the same of the same text, for who insists on one. */
+int abx__id_uuid_of(const char *text, char out[ABX__UUID_LEN + 1]);
 /* Lower-case hex; out has 2 * len + 1 bytes. */
 void abx__hex(const void *data, size_t len, char *out);
 int abx__sha256(const void *data, size_t len, uint8_t out[ABX__SHA256_LEN]);

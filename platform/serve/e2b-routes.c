@@ -19,6 +19,7 @@ const abx__endpoint abx__e2b_endpoints[] = {
 	{ "ForkSandbox", ABX__BODY_MAYBE | ABX__BODY_OWN, abx__e2b_fork },
 	{ "CreateSnapshot", ABX__BODY_MAYBE | ABX__BODY_OWN, abx__e2b_snapshot_create },
 	{ "ListSnapshots", 0, abx__e2b_snapshot_list },
+	{ "ListTemplateTags", 0, abx__e2b_template_tags },
 	{ "DeleteTemplate", 0, abx__e2b_template_delete },
 	{ "SetSandboxTimeout", ABX__BODY | ABX__BODY_OWN, abx__e2b_timeout },
 	{ "RefreshSandbox", ABX__BODY_MAYBE | ABX__BODY_OWN, abx__e2b_refresh },

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/str.h"
 #include "control/ingress.h"
@@ -60,7 +61,11 @@ json_object *abx__e2b_sandbox(const abx__sandbox_rec *rec)
 static int set_state(json_object *o, const abx__sandbox_rec *rec)
 {
 	int64_t end = abx__sandbox_end_ms(rec);
-	int r = abx__json_set_time(o, "startedAt", rec->started_ms);
+	char started[ABX__RFC3339_SIZE];
+	int r;
+
+	abx__rfc3339_format_us(rec->started_us, started);
+	r = abx__json_set_str(o, "startedAt", started);
 
 	if (r == ABX_OK)
 		r = abx__json_set_time(o, "endAt", end ? end : NO_END_MS);
@@ -225,6 +230,30 @@ static void start_claim(abx__call *call, const abx__e2b_create *c)
 	}
 }
 
+/* An env with a tag behind its name: "default" is the env, another tag is nothing. */
+static int take_env_tag(abx__call *call, const char *id, abx_error **reterr)
+{
+	ABX_CLEANUP_JSON json_object *env = NULL;
+	abx__e2b_ref ref = { 0 };
+	int r = ABX_OK;
+
+	if (!strchr(id, ':') || strstr(id, "::") || strstr(id, "//") ||
+	    abx__e2b_ref_parse(id, &ref, NULL) < 0)
+		return ABX_OK;
+	if (ref.tag && !ref.namespace_ &&
+	    abx__control_env_get(call->serve->control, call->who.namespace_, ref.name,
+				 &env, NULL) == ABX_OK) {
+		if (strcmp(ref.tag, ABX__SNAPSHOT_TAG_DEFAULT) != 0)
+			r = abx__error_set(reterr, ABX_ENOTFOUND,
+					   "tag '%s' does not exist for template '%s'",
+					   ref.tag, ref.name);
+		else if (abx__json_set_str(call->body, "templateID", ref.name) < 0)
+			r = abx__error_nomem(reterr);
+	}
+	abx__e2b_ref_done(&ref);
+	return r;
+}
+
 /* A snapshot stands for the env it was made in. An env's own name always means the env.
  */
 static int take_snapshot(abx__call *call, const abx__snapshot_rec **ret,
@@ -242,7 +271,7 @@ static int take_snapshot(abx__call *call, const abx__snapshot_rec **ret,
 	}
 	*ret = abx__e2b_snapshot_named(call, id);
 	if (!*ret)
-		return ABX_OK;
+		return take_env_tag(call, id, reterr);
 	return abx__json_set_str(call->body, "templateID", (*ret)->env) < 0
 		       ? abx__error_nomem(reterr)
 		       : ABX_OK;

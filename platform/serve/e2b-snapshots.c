@@ -97,10 +97,9 @@ bool abx__e2b_ref_matches(const abx__e2b_ref *ref, const abx__snapshot_rec *s)
 	return !ref->namespace_ || strcmp(ref->namespace_, namespace_of(s->team)) == 0;
 }
 
-/* The newest it can mean to the caller. With neither a tag nor more than one it is that
- * one; a create without a tag takes "default" first. */
-static const abx__snapshot_rec *lookup(abx__call *call, const abx__e2b_ref *ref,
-				       const abx__snapshot_rec *after)
+const abx__snapshot_rec *abx__e2b_snapshot_lookup(abx__call *call,
+						  const abx__e2b_ref *ref,
+						  const abx__snapshot_rec *after)
 {
 	const abx__control *control = call->serve->control;
 	const abx__snapshot_rec *s = abx__control_snapshot_next(control, after);
@@ -118,8 +117,8 @@ const abx__snapshot_rec *abx__e2b_snapshot_named(abx__call *call, const char *te
 	if (strstr(template_id, "::") || strstr(template_id, "//") ||
 	    abx__e2b_ref_parse(template_id, &ref, NULL) < 0)
 		return NULL;
-	found = lookup(call, &ref, NULL);
-	for (s = found; s && !ref.tag; s = lookup(call, &ref, s)) {
+	found = abx__e2b_snapshot_lookup(call, &ref, NULL);
+	for (s = found; s && !ref.tag; s = abx__e2b_snapshot_lookup(call, &ref, s)) {
 		if (strcmp(s->tag, ABX__SNAPSHOT_TAG_DEFAULT) == 0) {
 			found = s;
 			break;
@@ -295,12 +294,32 @@ static bool is_behind(const query *q, const abx__snapshot_rec *s)
 	return strcmp(s->id, q->token_id) > 0;
 }
 
-static bool is_asked_for(abx__call *call, const query *q, const abx__snapshot_rec *s)
+static bool passes(abx__call *call, const query *q, const abx__snapshot_rec *s)
 {
-	return is_visible(&call->who, s) && is_behind(q, s) &&
+	return is_visible(&call->who, s) &&
 	       (!q->has_name || abx__e2b_ref_matches(&q->ref, s)) &&
 	       (!q->sandbox || !*q->sandbox ||
 		abx__str_starts(q->sandbox, s->sandbox)) /* ID-CLIENTID */;
+}
+
+/* A template is listed once, as the newest of its tags, unless one was asked for. */
+static bool is_newest(abx__call *call, const query *q, const abx__snapshot_rec *s)
+{
+	const abx__control *control = call->serve->control;
+
+	if (!s->name || q->ref.tag)
+		return true;
+	for (const abx__snapshot_rec *n = abx__control_snapshot_next(control, NULL);
+	     n && n != s; n = abx__control_snapshot_next(control, n))
+		if (abx__str_eq(n->name, s->name) && abx__str_eq(n->team, s->team) &&
+		    strcmp(n->namespace_, s->namespace_) == 0 && passes(call, q, n))
+			return false;
+	return true;
+}
+
+static bool is_asked_for(abx__call *call, const query *q, const abx__snapshot_rec *s)
+{
+	return passes(call, q, s) && is_behind(q, s) && is_newest(call, q, s);
 }
 
 static void answer_list(abx__call *call, const query *q)
@@ -317,8 +336,8 @@ static void answer_list(abx__call *call, const query *q)
 			continue;
 		if (json_object_array_length(array) == q->limit) {
 			ABX_CLEANUP(abx__freep)
-			char *token =
-				abx__list_token_make(last->created_ms, last->id, false);
+			char *token = abx__list_token_make(last->created_ms * 1000,
+							   last->id, false);
 
 			if (token)
 				abx__call_header(call, "X-Next-Token", token);
@@ -352,8 +371,8 @@ static bool refuse_used(abx__call *call, const abx__e2b_ref *ref)
 {
 	const abx__control *control = call->serve->control;
 
-	for (const abx__snapshot_rec *s = lookup(call, ref, NULL); s;
-	     s = lookup(call, ref, s)) {
+	for (const abx__snapshot_rec *s = abx__e2b_snapshot_lookup(call, ref, NULL); s;
+	     s = abx__e2b_snapshot_lookup(call, ref, s)) {
 		const abx__sandbox_rec *user = abx__control_snapshot_user(control, s->id);
 
 		if (!user)
@@ -381,12 +400,12 @@ static void on_deleted(void *userdata, int r, const abx_error *err)
 
 static void delete_all(abx__call *call, const abx__e2b_ref *ref)
 {
-	const abx__snapshot_rec *s = lookup(call, ref, NULL);
+	const abx__snapshot_rec *s = abx__e2b_snapshot_lookup(call, ref, NULL);
 
 	call->pending = 1;
 	while (s) {
 		/* It is out of sight at once, and its place in the list with it. */
-		const abx__snapshot_rec *next = lookup(call, ref, s);
+		const abx__snapshot_rec *next = abx__e2b_snapshot_lookup(call, ref, s);
 
 		abx__call_hold(call);
 		call->pending++;
@@ -415,7 +434,7 @@ void abx__e2b_template_delete(abx__call *call)
 	}
 	/* E2B's: whatever the tag, the template goes. */
 	ref.tag = NULL;
-	if (lookup(call, &ref, NULL)) {
+	if (abx__e2b_snapshot_lookup(call, &ref, NULL)) {
 		if (!refuse_used(call, &ref))
 			delete_all(call, &ref);
 	} else if (abx__control_env_get(call->serve->control, call->who.namespace_,

@@ -85,6 +85,7 @@ void abx__e2b_fork(abx__call *call);
 void abx__e2b_snapshot_create(abx__call *call);
 void abx__e2b_snapshot_list(abx__call *call);
 void abx__e2b_template_delete(abx__call *call);
+void abx__e2b_template_tags(abx__call *call);
 
 /* [namespace/]name[:tag], taken apart; the parts lie in `text`. */
 typedef struct abx__e2b_ref {
@@ -95,7 +96,12 @@ typedef struct abx__e2b_ref {
 int abx__e2b_ref_parse(const char *text, abx__e2b_ref *ret, abx_error **reterr);
 void abx__e2b_ref_done(abx__e2b_ref *ref);
 bool abx__e2b_ref_matches(const abx__e2b_ref *ref, const abx__snapshot_rec *snapshot);
-/* The snapshot a create means by this templateID; NULL: none that the caller may see. */
+/* The newest it can mean to the caller, then the next one. */
+const abx__snapshot_rec *abx__e2b_snapshot_lookup(abx__call *call,
+						  const abx__e2b_ref *ref,
+						  const abx__snapshot_rec *after);
+/* The snapshot a create means by this templateID, the tag "default" before all others;
+ * NULL: none that the caller may see. */
 const abx__snapshot_rec *abx__e2b_snapshot_named(abx__call *call,
 						 const char *template_id);
 /* What a sandbox made from it shows as its template; NULL when out of memory. */

@@ -127,7 +127,9 @@ Test(serve_snapshots, names_and_tags)
 	cr_assert_str_eq(snapshot(id, "{\"name\":\"mine\"}"), name, "the same name");
 	cr_assert_eq(listed("?name=mine"), 1, "and one snapshot");
 	cr_assert(strstr(snapshot(id, "{\"name\":\"mine:v2\"}"), "/mine:v2"));
-	cr_assert_eq(listed("?name=mine"), 2);
+	cr_assert_eq(listed("?name=mine"), 1, "once, as the newest");
+	cr_assert_eq(listed(""), 1);
+	cr_assert_eq(listed("?name=mine%3Adefault&limit=1"), 1);
 	cr_assert_eq(listed("?name=mine%3Adefault"), 1);
 	cr_assert_eq(listed("?name=mine%3Av2"), 1);
 	cr_assert_eq(listed("?name=mine%3Av3"), 0);
@@ -150,6 +152,58 @@ Test(serve_snapshots, names_and_tags)
 	expect("DELETE", "/templates/no-such", NULL, 404, "template 'no-such' not found");
 	expect("POST", of(id, "/pause"), "{}", 204, NULL);
 	expect("POST", of(id, "/snapshots"), "{}", 409, "'paused' state");
+}
+
+/* The build of a tag of "mine"; the tags are as many. */
+static void build_of(const char *tag, size_t tags, char ret[64])
+{
+	answer a = ask("GET", "/templates/mine%3Adefault/tags", NULL);
+
+	cr_assert_eq(a.status, 200, "%s", a.text);
+	cr_assert_eq(json_object_array_length(a.json), tags, "%s", a.text);
+	*ret = '\0';
+	for (size_t i = 0; i < tags; i++) {
+		json_object *o = json_object_array_get_idx(a.json, i);
+
+		cr_assert_not_null(at(o, "createdAt"));
+		if (strcmp(at(o, "tag"), tag) == 0)
+			snprintf(ret, 64, "%s", at(o, "buildID"));
+	}
+	answer_done(&a);
+	cr_assert_eq(strlen(ret), 36, "%s: \"%s\"", tag, ret);
+}
+
+Test(serve_snapshots, a_tag_names_a_build)
+{
+	char id[32], first[64], again[64], second[64];
+	answer a;
+
+	make_env("base", 2);
+	make_sandbox("base", id);
+	(void)snapshot(id, "{\"name\":\"mine\"}");
+	build_of("default", 1, first);
+	(void)snapshot(id, "{\"name\":\"mine:v2\"}");
+	build_of("default", 2, again);
+	cr_assert_str_eq(first, again);
+	build_of("v2", 2, second);
+	cr_assert_str_neq(first, second);
+	(void)snapshot(id, "{\"name\":\"mine\"}");
+	build_of("default", 2, again);
+	cr_assert_str_neq(first, again, "the tag was given anew");
+
+	a = ask("GET", "/templates/base/tags", NULL);
+	cr_assert_eq(a.status, 200, "%s", a.text);
+	cr_assert_str_eq(at(a.json, "0.tag"), "default");
+	answer_done(&a);
+	expect("GET", "/templates/nothing/tags", NULL, 404,
+	       "template 'nothing' not found");
+	expect("GET", "/templates/a%20b/tags", NULL, 400, "Invalid template ID");
+	expect("POST", "/sandboxes", "{\"templateID\":\"base:v2\"}", 404,
+	       "tag 'v2' does not exist for template 'base'");
+	a = create_from("base:default");
+	cr_assert_eq(a.status, 201, "%s", a.text);
+	cr_assert_str_eq(at(a.json, "templateID"), "base");
+	answer_done(&a);
 }
 
 Test(serve_snapshots, pages_neither_repeat_nor_skip)
