@@ -54,12 +54,13 @@ typedef struct abx__sandbox_rec {
 	const char *team, *user; /* owner */
 	enum abx__sandbox_state state;
 	int64_t claimed_ms, started_ms; /* wall clock */
-	/* started_ms with a fraction that tells the order: no two of a server are equal */
+	/* started_ms with a fraction that tells the order: no two of a server are equal
+	 */
 	int64_t started_us;
-	int64_t last_active_ms;         /* wall clock; moved by abx__sandboxes_touch() */
-	int64_t idle_timeout_ms;        /* 0: none */
-	abx__map metadata;              /* the caller's own */
-	abx__secret *access_token;      /* envd's; NULL when the sandbox is not secure */
+	int64_t last_active_ms;    /* wall clock; moved by abx__sandboxes_touch() */
+	int64_t idle_timeout_ms;   /* 0: none */
+	abx__map metadata;         /* the caller's own */
+	abx__secret *access_token; /* envd's; NULL when the sandbox is not secure */
 	int64_t cpu_milli, memory_bytes;
 	uint16_t runtime_port;              /* envd's: 49983 */
 	const abx__ingress *ingress;        /* NULL: public, nothing masked, no TLS */
