@@ -117,6 +117,27 @@ def _():
         refused("base//" + name)
 
 
+@step("the Debian root of deploy/images/build-debian: Python, git, curl, sudo and procps for user")
+def _():
+    built = os.environ.get("ABX_TEST_DEBIAN")
+    if not built:
+        raise Skip(os.environ.get("ABX_TEST_NO_DEBIAN") or "ABX_TEST_DEBIAN names no image of deploy/images/build-debian")
+    shutil.copytree(built, os.path.join(IMAGES, "debian"))
+    sandbox = Sandbox("base//oci:%s/debian" % IMAGES)
+    assert sandbox.sh("id -un; pwd; stat -c %U .").split() == ["user", "/home/user", "user"]
+    assert sandbox.sh(". /etc/os-release; echo $ID $VERSION_CODENAME") == "debian bookworm\n"
+    assert sandbox.sh("python3 -c 'import json, sqlite3, ssl, venv; print(6 * 7)'; python --version").startswith("42\nPython 3.")
+    sandbox.sh("python3 -m venv /tmp/venv && /tmp/venv/bin/pip --version")
+    sandbox.sh("git init -q /tmp/repo && cd /tmp/repo && echo x >x && git add x && "
+               "git -c user.name=u -c user.email=u@example.test commit -qm first && git log --oneline | grep first")
+    assert sandbox.sh("sudo -n id -u; sudo -n cat /etc/shadow | grep -c ^root") == "0\n1\n"
+    assert sandbox.start("/bin/cat", ["/etc/shadow"])[0] != 0, "for root alone"
+    assert " ps" in sandbox.sh("ps -eo user,args") and sandbox.sh("pgrep -c .").strip().isdigit()
+    sandbox.sh("python3 -m http.server 8123 >/dev/null 2>&1 & curl -sS --retry 20 --retry-connrefused --retry-delay 1 "
+               "http://127.0.0.1:8123/ | grep -i listing; kill $!")
+    assert sandbox.kill() == 204
+
+
 @step("a registry on loopback: pulled, run, and an unknown tag's error names it")
 def _():
     registry = shutil.which("docker-registry")
