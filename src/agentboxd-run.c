@@ -437,7 +437,26 @@ static json_object *state_json(app *a)
 	return abx_take(o);
 }
 
-/* Where it answers, for scripts: written beside its place and renamed. */
+/* Writes beside its place and renames; on a full disk over what is there, which has its
+ * block already. 0 or -1, errno set. */
+static int replace_file(const char *path, const char *tmp, const abx__buf *text)
+{
+	ABX_CLEANUP(abx__closep)
+	int fd = open(tmp, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
+	ABX_CLEANUP(abx__closep) int old = -1;
+
+	if (fd >= 0 && write(fd, text->data, text->len) == (ssize_t)text->len)
+		return rename(tmp, path);
+	if (errno != ENOSPC)
+		return -1;
+	unlink(tmp);
+	old = open(path, O_WRONLY | O_CLOEXEC | O_NOFOLLOW);
+	if (old < 0 || write(old, text->data, text->len) != (ssize_t)text->len)
+		return -1;
+	return ftruncate(old, (off_t)text->len);
+}
+
+/* Where it answers, for scripts. */
 static int write_state_file(app *a, abx_error **reterr)
 {
 	ABX_CLEANUP(abx__freep)
@@ -446,14 +465,11 @@ static int write_state_file(app *a, abx_error **reterr)
 	char *tmp = abx__strf("%s/agentboxd.json.new", a->s->state_dir);
 	ABX_CLEANUP_JSON json_object *o = state_json(a);
 	ABX_CLEANUP_BUF abx__buf text = ABX__BUF_INIT;
-	ABX_CLEANUP(abx__closep) int fd = -1;
 
 	if (!path || !tmp || !o || abx__json_print(o, &text) < 0 ||
 	    abx__buf_addc(&text, '\n') < 0)
 		return abx__error_nomem(reterr);
-	fd = open(tmp, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
-	if (fd < 0 || write(fd, text.data, text.len) != (ssize_t)text.len ||
-	    rename(tmp, path) < 0)
+	if (replace_file(path, tmp, &text) < 0)
 		return abx__error_errno(reterr, ABX_EIO, errno, "state file %s", path);
 	return ABX_OK;
 }

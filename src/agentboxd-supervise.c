@@ -464,7 +464,10 @@ static int take_lock(const agentboxd_settings *s, int *ret_fd, abx_error **reter
 			"an instance of %s runs already; agentboxd --stop ends it",
 			s->state_dir);
 	len = snprintf(text, sizeof(text), "%ld\n", (long)getpid());
-	if (ftruncate(fd, 0) < 0 || write(fd, text, (size_t)len) != len)
+	/* The lock is what counts; the number is for people, and a full disk may be why
+	 * it starts. */
+	if (ftruncate(fd, 0) < 0 ||
+	    (write(fd, text, (size_t)len) != len && errno != ENOSPC))
 		return abx__error_errno(reterr, ABX_EIO, errno, "%s", path);
 	*ret_fd = abx_take_fd(fd);
 	return ABX_OK;

@@ -19,6 +19,7 @@
 #include "base/error.h"
 #include "base/id.h"
 #include "base/str.h"
+#include "store/wal.h"
 
 enum stmt {
 	STMT_BEGIN,
@@ -215,8 +216,11 @@ static int configure(abx__database *db, uint64_t max_bytes, abx_error **reterr)
 
 	sqlite3_busy_timeout(db->sqlite, 1500);
 	sqlite3_extended_result_codes(db->sqlite, 1);
+	/* Exclusive before the first access: the log's index is memory then, and no file
+	 * that a full disk refuses. */
 	snprintf(sql, sizeof(sql),
-		 "PRAGMA page_size = %d; PRAGMA journal_mode = WAL; PRAGMA synchronous = "
+		 "PRAGMA locking_mode = EXCLUSIVE; PRAGMA page_size = %d; PRAGMA "
+		 "journal_mode = WAL; PRAGMA synchronous = "
 		 "FULL;"
 		 "PRAGMA application_id = %d; PRAGMA max_page_count = %" PRIu64 ";"
 		 "PRAGMA journal_size_limit = 16777216; PRAGMA trusted_schema = OFF",
@@ -304,6 +308,7 @@ int abx__database_open(const char *path, uint64_t max_bytes, abx__database **ret
 	r = read_counter(db, reterr);
 	if (r < 0)
 		return r;
+	abx__wal_reserve(db->sqlite, path);
 	*ret = abx_take(db);
 	return ABX_OK;
 }
@@ -314,7 +319,7 @@ void abx__database_close(abx__database *db)
 		return;
 	for (int i = 0; i < STMT_COUNT; i++)
 		sqlite3_finalize(db->stmts[i]);
-	sqlite3_close(db->sqlite);
+	abx__wal_close(db->sqlite);
 	abx__free(db->path);
 	abx__free(db);
 }

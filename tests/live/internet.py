@@ -19,9 +19,12 @@ if os.geteuid() != 0 or MISSING:
     print("1..0 # SKIP needs %s" % (", ".join(MISSING) or "root"))
     sys.exit(0)
 
-import outside  # noqa: E402 # makes the host; harness.py looks for its instance
+import outside  # noqa: E402 # makes the host
+import instance  # noqa: E402
+
+instance.start(8080)
 from daemons import workers  # noqa: E402
-from harness import ABX, STATE_DIR, TOP, Sandbox, finish, note, step, wait_for, wait_warm  # noqa: E402
+from harness import STATE_DIR, Sandbox, finish, note, step, wait_for, wait_warm  # noqa: E402
 from outside import GATEWAY, HOST, HTTP_PORT, MTU, NAME, NARROW, RESOLVER, UDP_PORT, WEB, WEB6, internet, run  # noqa: E402
 
 TAG = hashlib.sha256(os.path.realpath(STATE_DIR).encode()).hexdigest()[:4]
@@ -93,9 +96,7 @@ def rules():
 def _():
     with socket.create_connection((WEB, HTTP_PORT), 5):
         pass
-    for what in ("template", "env"):
-        subprocess.run([ABX, "create", what + "s", "-f", "%s/deploy/samples/base_sandbox%s.yaml" % (TOP, what)],
-                       check=True, capture_output=True)
+    instance.make_base()
     wait_warm("base")
     assert "masquerade" in rules()
     listener = socket.create_server(("0.0.0.0", 9000))
@@ -238,7 +239,7 @@ def _():
 @step("the instance ends: no link, no rule, no namespace of it is left")
 def _():
     assert a.kill() == 204 and b.kill() == 204
-    assert outside.stop_instance()
+    assert instance.stop()
     links = [each["ifname"] for each in json.loads(run("ip", "-j", "link"))]
     assert sorted(links) == ["lo", outside.UPLINK], links
     assert run("nft", "list", "ruleset").strip() == ""

@@ -1,7 +1,7 @@
 """A machine and an internet to test a Pod's way out with, made of network namespaces; nothing of this machine's own
 network is touched, and all of it is gone when the process ends.
 
-    Pod --- "host": this process, and the instance it starts --- uplink --- "internet": a child with servers
+    Pod --- "host": this process, and the instance it starts next (instance.py) --- uplink --- "internet": a child with servers
 
 The internet has no route back to the Pods' addresses: what it answers reached it from the host's address.
 Importing this makes the host: it must come before anything that starts threads or opens sockets. Runs as root.
@@ -19,7 +19,6 @@ import subprocess
 import sys
 import tempfile
 import threading
-import time
 
 HOST, GATEWAY = "203.0.113.2", "203.0.113.1"  # the ends of the uplink: TEST-NET-3
 WEB, NARROW, RESOLVER = "198.51.100.80", "198.51.100.81", "198.51.100.53"  # further away: TEST-NET-2
@@ -173,44 +172,5 @@ def make():
         run("mount", "--bind", file.name, "/etc/resolv.conf")
 
 
-# ---- an instance on that host ----
-
-def agentboxd(*words):
-    program = os.path.join(os.environ["AGENTBOX_BIN"], "..", "sbin", "agentboxd")
-    return subprocess.run([program, "--state-dir", state, *words], capture_output=True, text=True)
-
-
-def stop_instance():
-    """True when the instance said it ended well."""
-    if not os.path.isdir(state):
-        return True
-    done = agentboxd("--stop", "--purge")
-    subprocess.run(["rm", "-rf", "--one-file-system", state], check=False)
-    return done.returncode == 0
-
-
-def start_instance():
-    """Starts it and points harness.py's variables to it."""
-    global state
-    state = tempfile.mkdtemp(prefix="agentbox-internet.", dir="/var/tmp")
-    os.chmod(state, 0o755)
-    atexit.register(stop_instance)
-    done = agentboxd("--supervise", "--daemon", "--engine", "local", "--listen", "127.0.0.1:8080")
-    assert done.returncode == 0, done.stderr
-    keys, end = os.path.join(state, "keys.json"), time.monotonic() + 20
-    while not os.path.exists(keys) and time.monotonic() < end:
-        time.sleep(0.1)
-    import json  # after the fork
-    with open(keys, encoding="ascii") as file:
-        key = json.load(file)
-    for name in [name for name in os.environ if name.startswith(("AGENTBOX_", "E2B_")) and name != "AGENTBOX_BIN"]:
-        del os.environ[name]
-    os.environ.update({"AGENTBOX_STATE_DIR": state, "AGENTBOX_CLUSTER_API": "http://127.0.0.1:8080",
-                       "E2B_API_URL": "http://127.0.0.1:8080/agent-sandbox/api/e2b", "E2B_API_KEY": key["e2b"],
-                       "AGENTBOX_API_KEY": key["agbx"], "AGENTBOX_SOCKET": os.path.join(state, "agentboxd.sock")})
-
-
-state = ""
 signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that what was registered runs
 make()
-start_instance()

@@ -6,11 +6,13 @@
 #include <criterion/criterion.h>
 #include <fcntl.h>
 #include <ftw.h>
+#include <sched.h>
 #include <signal.h>
 #include <sqlite3.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -294,6 +296,69 @@ Test(store_sqlite, a_full_store_refuses_writes_and_keeps_what_it_has)
 	fixture_done(&f);
 }
 
+/* Until not one more byte fits. */
+static void fill_disk(fixture *f)
+{
+	static const char block[65536];
+	char path[128];
+	size_t size = sizeof(block);
+	int fd;
+
+	snprintf(path, sizeof(path), "%s/filler", f->dir);
+	fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+	cr_assert_geq(fd, 0);
+	while (size > 0)
+		if (write(fd, block, size) <= 0)
+			size /= 2;
+	close(fd);
+}
+
+static answer remove_doc(fixture *f, const char *name)
+{
+	answer a = { 0 };
+
+	f->store->ops->remove(f->store, "Pod", "team", name, 0, on_doc, &a);
+	while (!a.calls)
+		uv_run(&f->loop, UV_RUN_ONCE);
+	return a;
+}
+
+Test(store_sqlite, a_full_disk_takes_writes_all_the_same, .timeout = 60)
+{
+	answer a;
+	fixture f;
+	char name[16], path[128];
+
+	if (geteuid() != 0 || unshare(CLONE_NEWNS) < 0 ||
+	    mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
+		cr_skip_test("needs root, for a small file system of its own");
+	fixture_dir(&f);
+	cr_assert_eq(mount("abx", f.dir, "tmpfs", 0, "size=24m"), 0);
+	open_store(&f);
+	create(&f, "kept", "{}");
+	fill_disk(&f);
+	for (int i = 0; i < 100; i++) {
+		snprintf(name, sizeof(name), "p%d", i);
+		a = create(&f, name, "{}");
+		cr_assert_eq(a.r, ABX_OK, "%d: %s", i, a.message);
+		cr_assert_eq(remove_doc(&f, name).r, ABX_OK);
+	}
+	snprintf(path, sizeof(path), "%s/store.db-shm", f.dir);
+	cr_assert_lt(access(path, F_OK), 0, "%s would be one more that needs room", path);
+	/* The room is still there when it was closed, and opened on a full disk. */
+	for (int i = 0; i < 3; i++) {
+		close_store(&f);
+		fill_disk(&f);
+		open_store(&f);
+		cr_assert_eq(get(&f, "kept").r, ABX_OK);
+		cr_assert_eq(create(&f, "more", "{}").r, ABX_OK);
+		cr_assert_eq(remove_doc(&f, "more").r, ABX_OK);
+	}
+	close_store(&f);
+	umount(f.dir);
+	fixture_done(&f);
+}
+
 Test(store_sqlite, one_write_that_does_not_fit_does_not_fail_its_neighbours)
 {
 	answer a[3] = { 0 };
@@ -384,18 +449,21 @@ Test(store_sqlite, a_missing_directory_is_refused_with_its_name)
 
 Test(store_sqlite, a_lock_held_for_longer_than_we_wait_is_unavailable, .timeout = 30)
 {
+	abx_error *err = NULL;
 	sqlite3 *other;
 	fixture f;
-	answer a;
 
 	fixture_dir(&f);
 	open_store(&f);
+	close_store(&f);
 	run_sql(&f, "BEGIN IMMEDIATE", &other);
-	a = create(&f, "a", "{}");
-	cr_assert_eq(a.r, ABX_EUNAVAILABLE, "%s", a.message);
-	cr_assert(strstr(a.message, "locked"), "%s", a.message);
+	cr_assert_eq(try_open(&f, 0, &err), ABX_EUNAVAILABLE, "%s",
+		     abx_error_message(err));
+	cr_assert(strstr(abx_error_message(err), "locked"), "%s", abx_error_message(err));
+	abx_error_free(err);
 	sqlite3_exec(other, "ROLLBACK", NULL, NULL, NULL);
 	sqlite3_close(other);
+	open_store(&f);
 	cr_assert_eq(create(&f, "a", "{}").r, ABX_OK);
 	fixture_done(&f);
 }

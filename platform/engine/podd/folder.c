@@ -171,25 +171,44 @@ void abx__folder_trash(struct podd *podd, const char *path)
 		abx__folder_trash(podd, path);
 }
 
-/* Folders of Pods that are gone, whose move to the trash failed. */
-void abx__folder_sweep(struct podd *podd)
+/* Moves away what a folder holds, but for what `keep` wants. */
+static void trash_entries(struct podd *podd, const char *folder,
+			  bool (*keep)(struct podd *podd, const char *name))
 {
-	int fd = openat(podd->dir_fd, "pods", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	int fd = openat(podd->dir_fd, folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	DIR *d = fd >= 0 ? fdopendir(fd) : NULL;
 	struct dirent *e;
 
 	while (d && (e = readdir(d))) {
-		struct pod *pod = NULL;
 		char path[512];
 
-		HASH_FIND_STR(podd->pods, e->d_name, pod);
-		if (pod || e->d_name[0] == '.')
+		if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0 ||
+		    (keep && keep(podd, e->d_name)))
 			continue;
-		snprintf(path, sizeof(path), "pods/%s", e->d_name);
+		snprintf(path, sizeof(path), "%s/%s", folder, e->d_name);
 		abx__folder_trash(podd, path);
 	}
 	if (d)
 		closedir(d);
+}
+
+static bool is_a_pods(struct podd *podd, const char *name)
+{
+	struct pod *pod = NULL;
+
+	HASH_FIND_STR(podd->pods, name, pod);
+	return pod || name[0] == '.';
+}
+
+/* Folders of Pods that are gone, whose move to the trash failed. */
+void abx__folder_sweep(struct podd *podd)
+{
+	trash_entries(podd, "pods", is_a_pods);
+}
+
+void abx__folder_trash_entries(struct podd *podd, const char *folder)
+{
+	trash_entries(podd, folder, NULL);
 }
 
 static void on_trash_done(struct child *child, int status)

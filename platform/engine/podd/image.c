@@ -710,9 +710,7 @@ int abx__images_open(struct podd *podd, abx_error **reterr)
 	if (abx__snapshots_open(podd) < 0)
 		return abx__error_errno(reterr, ABX_EIO, errno, "%s/snapshots",
 					podd->dir);
-	abx__folder_trash(podd, "tmp");
-	if (abx__fs_mkdir(podd->dir_fd, "tmp", 0700, 0) < 0)
-		return abx__error_errno(reterr, ABX_EIO, errno, "%s/tmp", podd->dir);
+	abx__folder_trash_entries(podd, "tmp");
 	if (podd->options.alias_file && !aliases_open(t, podd->options.alias_file))
 		return abx__error_set(reterr, ABX_EINVAL,
 				      "alias file %s is no JSON object of strings",

@@ -349,6 +349,9 @@ int abx__folder_save_run(struct pod *pod, const struct container *c);
 void abx__folder_adopt(struct podd *podd);
 void abx__folder_trash(struct podd *podd,
 		       const char *path); /* below the state folder; deleted in a child */
+/* What lies in a folder, and not the folder: making it again would need a block, which a
+ * full disk has not. */
+void abx__folder_trash_entries(struct podd *podd, const char *folder);
 void abx__folder_trash_kick(struct podd *podd); /* empties it, and makes spares */
 void abx__folder_trash_soon(struct podd *podd); /* the same, in a moment */
 void abx__folder_sweep(struct podd *podd);
