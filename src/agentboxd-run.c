@@ -65,6 +65,7 @@ struct app {
 	abx__tls_relays *relays; /* to sandboxes' ports that speak TLS */
 	late_runtime runtime;
 	agentboxd_tls *tls; /* NULL: no listener has it */
+	abx__capacity *capacity;
 	abx__control *control;
 	abx__keys *keys;
 	abx__serve *serve;
@@ -629,6 +630,7 @@ static int new_control(app *a, abx_error **reterr)
 					     .runtime = &a->runtime.base,
 					     .clock = &abx__clock_system,
 					     .log = &a->log,
+					     .capacity = a->capacity,
 					     .seal = seal,
 					     .unseal = unseal,
 					     .seal_userdata = a,
@@ -658,6 +660,8 @@ static int assemble(app *a, abx_error **reterr)
 				  reterr);
 	if (r == ABX_OK)
 		r = new_engine(a, reterr);
+	if (r == ABX_OK)
+		r = agentboxd_capacity_load(a->s, &a->capacity, reterr);
 	if (r == ABX_OK)
 		r = new_control(a, reterr);
 	if (r == ABX_OK)
@@ -720,6 +724,7 @@ int agentboxd_run(const agentboxd_settings *s)
 		fail(a, "assemble", err);
 	uv_run(&a->loop, UV_RUN_DEFAULT);
 	uv_loop_close(&a->loop);
+	abx__capacity_free(a->capacity);
 	abx__seal_free(a->seal);
 	agentboxd_tls_free(a->tls);
 	status = a->status;

@@ -58,6 +58,8 @@ static const char usage[] =
 	"as long\n"
 	"                         as there is no env\n"
 	"  --cluster-id ID        this cluster's name (default local)\n"
+	"  --instance-types FILE  the catalogue pools may be sized by (YAML or JSON)\n"
+	"  --quotas FILE          how much of it who may have (YAML or JSON)\n"
 	"  --account NAME|UID[:GID]  who to be instead of root (default agentbox, else "
 	"nobody)\n"
 	"  --log-file PATH        JSON lines go there (default: standard error)\n"
@@ -93,6 +95,8 @@ enum {
 	OPT_PODD_SOCKET,
 	OPT_WITH_BASE,
 	OPT_CLUSTER_ID,
+	OPT_INSTANCE_TYPES,
+	OPT_QUOTAS,
 	OPT_ACCOUNT,
 	OPT_LOG_FILE,
 	OPT_DEBUG,
@@ -124,6 +128,8 @@ static const struct option options[] = {
 	{ "podd-socket", required_argument, NULL, OPT_PODD_SOCKET },
 	{ "with-base", no_argument, NULL, OPT_WITH_BASE },
 	{ "cluster-id", required_argument, NULL, OPT_CLUSTER_ID },
+	{ "instance-types", required_argument, NULL, OPT_INSTANCE_TYPES },
+	{ "quotas", required_argument, NULL, OPT_QUOTAS },
 	{ "account", required_argument, NULL, OPT_ACCOUNT },
 	{ "log-file", required_argument, NULL, OPT_LOG_FILE },
 	{ "debug", no_argument, NULL, OPT_DEBUG },
@@ -258,6 +264,10 @@ static int take_where(agentboxd_settings *s, int opt, const char *value, bool *n
 		return set_text(&s->tls_key, value, reterr);
 	case OPT_JWT_SECRET:
 		return set_text(&s->jwt_secret_file, value, reterr);
+	case OPT_INSTANCE_TYPES:
+		return set_text(&s->instance_types, value, reterr);
+	case OPT_QUOTAS:
+		return set_text(&s->quotas, value, reterr);
 	default:
 		return 1;
 	}
@@ -417,6 +427,10 @@ static int fill_defaults(agentboxd_settings *s, bool none, abx_error **reterr)
 		r = make_absolute(&s->tls_key, reterr);
 	if (r == ABX_OK)
 		r = make_absolute(&s->jwt_secret_file, reterr);
+	if (r == ABX_OK)
+		r = make_absolute(&s->instance_types, reterr);
+	if (r == ABX_OK)
+		r = make_absolute(&s->quotas, reterr);
 	if (r < 0)
 		return r;
 	if (!s->socket_path)

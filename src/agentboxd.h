@@ -15,6 +15,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/secret.h"
+#include "control/capacity.h"
 #include "control/control.h"
 #include "control/port-engine.h"
 #include "control/port-runtime.h"
@@ -40,7 +41,8 @@ typedef struct agentboxd_settings {
 	char *podd_socket;
 	char *log_file; /* NULL: stderr */
 	const char *cluster_id;
-	const char *engine; /* "local" or "fake" */
+	char *instance_types, *quotas; /* files; NULL: none */
+	const char *engine;            /* "local" or "fake" */
 	const char *account;
 	const char *domain; /* sandboxes are PORT-ID.DOMAIN */
 	char *tls_cert;     /* PEM; NULL: an own one */
@@ -105,6 +107,11 @@ abx__tls_context *agentboxd_tls_context(agentboxd_tls *tls);
 const char *agentboxd_tls_ca(const agentboxd_tls *tls);
 void agentboxd_tls_close(agentboxd_tls *tls); /* its handles; the loop must still turn */
 void agentboxd_tls_free(agentboxd_tls *tls);
+
+/* Instance types and quotas from their files; NULL stays when neither is named.
+   ABX_EIO, ABX_EINVAL naming the file and what is wrong in it. */
+int agentboxd_capacity_load(const agentboxd_settings *s, abx__capacity **ret,
+			    abx_error **reterr);
 
 /* --engine fake: Pods in memory that nothing runs in, for developing clients. Lives as
  * long as the process. */

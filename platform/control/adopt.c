@@ -212,6 +212,9 @@ void abx__pods_adopted(abx__control *control)
 
 	abx__log_info(control->config.log, "pods adopted", "pods=%u sandboxes=%zu",
 		      HASH_COUNT(control->pods), running);
+	for (abx__pool *pool = control->pools; pool; pool = pool->hh.next)
+		if (pool->config.quota && !pool->admitted_cond.known)
+			(void)abx__quota_evaluate(pool);
 	HASH_ITER(hh, control->pods, pod, next)
 	{
 		if (pod->sandbox && pod->phase == ABX__POD_FAILED &&

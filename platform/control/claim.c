@@ -137,6 +137,8 @@ static void enqueue(abx__claim *claim, const abx__claim_request *request,
 	DL_APPEND2(control->claims, claim, all_prev, all_next);
 	abx__control_set_timer(control, &claim->timer, claim->queue_deadline_ms);
 	pool->last_create_ms = now;
+	if (pool->config.policy.enabled && pool->env)
+		abx__env_state_changed(pool->env);
 	abx__claims_dispatch(pool);
 	if (pool->waiting > 0) {
 		abx__pool_touch(pool, false);

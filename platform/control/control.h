@@ -31,6 +31,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/map.h"
+#include "control/capacity.h"
 #include "control/events.h"
 #include "control/history.h"
 #include "control/port-engine.h"
@@ -61,7 +62,8 @@ typedef struct abx__control_config {
 	abx__engine *engine;
 	abx__runtime *runtime;
 	const abx__clock *clock;
-	const abx__log *log; /* NULL: silence */
+	const abx__log *log;           /* NULL: silence */
+	const abx__capacity *capacity; /* NULL: no instance types, no quotas */
 	/* Text that only this server can read again, as long as it belongs to `name`: for
 	   what a sandbox was created with and its documents must not tell. NULL: a
 	   sandbox that is started from its files has no variables. */

@@ -81,8 +81,9 @@ typedef struct abx__pool_config {
 	char *group; /* NULL: outside autoscaling */
 	char *template_;
 	char *template_version;
-	char *team, *user;         /* the env's owner; NULL: none */
-	json_object *spec;         /* the SandboxPool's spec, materialised */
+	char *team, *user;                 /* the env's owner; NULL: none */
+	json_object *spec;                 /* the SandboxPool's spec, materialised */
+	json_object *labels, *annotations; /* its caller's own; NULL: none */
 	json_object *pod_template; /* spec.template with the image a Pod rests on */
 	char *default_image;       /* what a claim without an image runs */
 	char *rest_image;          /* what an unclaimed Pod runs */
@@ -97,6 +98,8 @@ typedef struct abx__pool_config {
 	int max_unavailable; /* Pods, or percent */
 	bool max_unavailable_is_percent;
 	int64_t cpu_milli, memory_bytes;
+	char *instance_type, *quota; /* what its quota counts; NULL: none */
+	int multiplier;
 	uint16_t runtime_port;
 	char *readiness;          /* the runtime's probe for the engine; NULL: none */
 	abx__scale_policy policy; /* of its group */
@@ -143,7 +146,8 @@ struct abx__pool {
 	int64_t stuck_told_ms;  /* that a scale-down cannot go on; 0: not */
 	bool rolling;           /* as last told */
 	enum { ABX__TOLD_NOTHING, ABX__TOLD_READY, ABX__TOLD_DEGRADED } told;
-	abx__condition available, scaling, degraded;
+	abx__condition available, scaling, degraded, admitted_cond;
+	int admitted; /* replicas its quota has room for; INT_MAX: none limits it */
 };
 
 enum abx__podrec_write {
@@ -365,8 +369,9 @@ int abx__members_build(const abx__control *control, const char *env_name,
 void abx__members_free(abx__pool_config *configs, size_t count);
 void abx__pool_config_done(abx__pool_config *config);
 /* Fills in the names and groups that are derived; checks the ones that were given. */
+/* Members that `old_doc` (NULL: no env yet) does not have are checked and sized. */
 int abx__members_complete(const abx__control *control, const char *env_name,
-			  json_object *env_doc, abx_error **reterr);
+			  json_object *env_doc, json_object *old_doc, abx_error **reterr);
 json_object *abx__members_local(const abx__control *control, json_object *env_doc);
 json_object *abx__members_find(const abx__control *control, json_object *env_doc,
 			       const char *name);
@@ -388,6 +393,17 @@ void abx__pool_touch(abx__pool *pool, bool reconcile);
 bool abx__pool_is_stale(const abx__pool *pool, const abx__podrec *pod);
 void abx__pool_take_down(abx__pool *pool);
 void abx__pool_problem(abx__pool *pool, const char *text);
+
+/* quota.c */
+
+/* Replicas it may have now. */
+int abx__pool_wanted(const abx__pool *pool);
+/* How many of `replicas` its quota has room for now. */
+int abx__quota_grant(const abx__pool *pool, int replicas);
+/* Shares out the quota of a pool anew. ABX_ENOMEM: later. */
+int abx__quota_evaluate(abx__pool *pool);
+/* ABX_EEXHAUSTED when its quota has no room for so many. `pool` may be NULL. */
+int abx__quota_check_grow(const abx__pool *pool, int replicas, abx_error **reterr);
 
 /* pod.c */
 int abx__podrec_new(abx__control *control, abx__pool *pool, const char *namespace_,
@@ -539,6 +555,9 @@ void abx__persist_fired(abx__timer *timer);
 /* scale.c */
 void abx__scale_fired(abx__timer *timer);
 void abx__scale_arm(abx__pool *pool);
+/* An attempt to grow came to less than was decided, or to nothing. */
+void abx__pool_scale_refused(abx__pool *pool, enum abx__scale_result result,
+			     const char *why);
 int abx__pool_group_total(const abx__pool *pool);
 int64_t abx__pool_saturated_until_ms(const abx__pool *pool);
 

@@ -629,7 +629,7 @@ static bool is_to_go(const abx__podrec *pod)
 	const abx__pool *pool = pod->pool;
 
 	return !pool || pool->deleting || abx__pool_is_stale(pool, pod) ||
-	       pool->total - pool->being_deleted > pool->config.replicas;
+	       pool->total - pool->being_deleted > abx__pool_wanted(pool);
 }
 
 void abx__pod_settle(abx__podrec *pod)

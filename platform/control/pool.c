@@ -78,7 +78,7 @@ static int max_unavailable(const abx__pool *pool)
 	int64_t n = pool->config.max_unavailable;
 
 	if (pool->config.max_unavailable_is_percent)
-		n = n * pool->config.replicas / 100;
+		n = n * abx__pool_wanted(pool) / 100;
 	return n < 1 ? 1 : (int)n;
 }
 
@@ -93,7 +93,7 @@ static bool is_removable(const abx__podrec *pod)
 /* Unclaimed Pods that cannot take a claim now, and Pods that are missing. */
 static int unavailable(const abx__pool *pool)
 {
-	int missing = pool->config.replicas - (pool->total - pool->being_deleted);
+	int missing = abx__pool_wanted(pool) - (pool->total - pool->being_deleted);
 	int count = missing > 0 ? missing : 0;
 
 	for (const abx__podrec *pod = pool->pods; pod; pod = pod->next)
@@ -215,17 +215,18 @@ static void grow(abx__pool *pool, int missing)
 
 static void reconcile(abx__pool *pool)
 {
+	int wanted = abx__pool_wanted(pool);
 	int alive;
 
 	roll(pool);
 	alive = pool->total - pool->being_deleted;
-	if (alive > pool->config.replicas)
-		shrink(pool, alive - pool->config.replicas);
+	if (alive > wanted)
+		shrink(pool, alive - wanted);
 	else
 		forgive(pool);
 	alive = pool->total - pool->being_deleted;
-	if (alive < pool->config.replicas)
-		grow(pool, pool->config.replicas - alive);
+	if (alive < wanted)
+		grow(pool, wanted - alive);
 }
 
 static void on_pool_timer(abx__timer *timer)
@@ -250,6 +251,8 @@ void abx__pool_take_down(abx__pool *pool)
 
 	pool->deleting = true;
 	pool->env = NULL;
+	/* What it held is for those who share its quota. */
+	(void)abx__quota_evaluate(pool);
 	abx__timers_clear(&pool->control->timers, &pool->scale_timer);
 	abx__claims_drop_pool(pool);
 	DL_FOREACH_SAFE(pool->pods, pod, next)
@@ -346,9 +349,13 @@ static int apply(abx__env *env, abx__pool_config *config)
 	pool->config = *config;
 	*config = (abx__pool_config){ 0 };
 	pool->create_after_ms = 0;
-	if (fresh)
+	if (fresh) {
 		abx__pool_recall(pool);
+		pool->admitted = 0;
+	}
 	tell_change(pool, fresh, replicas, revision);
+	if (abx__quota_evaluate(pool) < 0)
+		return ABX_ENOMEM;
 	abx__pool_touch(pool, true);
 	abx__scale_arm(pool);
 	return ABX_OK;

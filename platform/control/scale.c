@@ -2,6 +2,7 @@
  * scale.c - the autoscaler at work: gathers what autoscale.c needs once a second per pool
  * of an enabled group, and writes what it decides into the env's document.
  */
+#include <stdio.h>
 #include <strings.h>
 
 #include "base/error.h"
@@ -92,6 +93,52 @@ static void tell_session(abx__pool *pool, enum abx__scale_session session, int64
 	}
 }
 
+void abx__pool_scale_refused(abx__pool *pool, enum abx__scale_result result,
+			     const char *why)
+{
+	char *copy = abx__strdup(why);
+
+	abx__scale_refused(&pool->scale, abx__control_mono(pool->control), result);
+	if (copy || !why) {
+		abx__free(pool->scale_message);
+		pool->scale_message = copy;
+	}
+	if (pool->env)
+		abx__env_state_changed(pool->env);
+}
+
+/* The quota may grant less than was decided. False: nothing at all. */
+static bool probe(abx__pool *pool, const abx__scale_input *in,
+		  const abx__scale_state *before, abx__scale_decision *d)
+{
+	int granted = abx__quota_grant(pool, d->replicas);
+	char why[320];
+
+	if (granted >= d->replicas) {
+		abx__free(pool->scale_message);
+		pool->scale_message = NULL;
+		abx__env_tell(pool->env, pool, false, ABX__EVENT_AUTO_UP, "ScaleUp",
+			      "from %d to %d replicas for %d running and %d waiting",
+			      in->replicas, d->replicas, in->running, in->waiting);
+		return true;
+	}
+	snprintf(why, sizeof(why), "quota %.200s has room for %d of %d replicas",
+		 pool->config.quota, granted, d->replicas);
+	if (granted > in->replicas) {
+		abx__pool_scale_refused(pool, ABX__SCALE_JUST_RIGHT, why);
+		abx__env_tell(pool->env, pool, false, ABX__EVENT_AUTO_UP_PARTIAL,
+			      "ScaleUp", "from %d to %d replicas: %s", in->replicas,
+			      granted, why);
+		d->replicas = granted;
+		return true;
+	}
+	pool->scale.last_up_ms = before->last_up_ms;
+	abx__pool_scale_refused(pool, ABX__SCALE_INSUFFICIENT, why);
+	abx__env_tell(pool->env, pool, true, ABX__EVENT_AUTO_UP_REJECTED,
+		      "ScaleUpAttempt", "stays at %d replicas: %s", in->replicas, why);
+	return false;
+}
+
 static void pass(abx__pool *pool, int64_t now)
 {
 	const abx__scale_policy *policy = &pool->config.policy;
@@ -109,17 +156,18 @@ static void pass(abx__pool *pool, int64_t now)
 		.last_create_ms = pool->last_create_ms,
 		.sibling_first = sibling_goes_first(pool, now),
 	};
+	abx__scale_state before = pool->scale;
 	abx__scale_decision d = abx__scale_decide(policy, &in, &pool->scale);
 
 	tell_session(pool, d.session, now);
 	if (d.what == ABX__SCALE_NOTHING)
 		return;
-	if (d.what == ABX__SCALE_UP)
-		abx__env_tell(pool->env, pool, false, ABX__EVENT_AUTO_UP, "ScaleUp",
-			      "from %d to %d replicas for %d running and %d waiting",
-			      in.replicas, d.replicas, in.running, in.waiting);
+	abx__env_state_changed(pool->env);
+	if (d.what == ABX__SCALE_UP && !probe(pool, &in, &before, &d))
+		return;
 	if (abx__write_scale(pool, d.replicas) < 0)
-		abx__scale_refused(&pool->scale, now, ABX__SCALE_FAILED);
+		abx__pool_scale_refused(pool, ABX__SCALE_FAILED,
+					"the new size could not be written");
 }
 
 void abx__scale_fired(abx__timer *timer)

@@ -194,11 +194,20 @@ static json_object *scaling_status(const abx__pool *pool)
 	return obj;
 }
 
+static const char *admission_text(const abx__pool *pool, char *text, size_t size)
+{
+	if (abx__pool_wanted(pool) == pool->config.replicas)
+		return NULL;
+	snprintf(text, size, "quota %.160s has room for %d of %d replicas",
+		 pool->config.quota, pool->admitted, pool->config.replicas);
+	return text;
+}
+
 static json_object *pool_status(const abx__pool *pool)
 {
 	json_object *status = json_object_new_object();
 	json_object *conditions = json_object_new_array();
-	char selector[160];
+	char selector[160], text[256];
 
 	abx__field_set_str(status, "phase", phase_of(pool));
 	abx__field_set_int(status, "idleReplicas", pool->counts[ABX__PODREC_IDLE]);
@@ -218,10 +227,22 @@ static json_object *pool_status(const abx__pool *pool)
 	add_condition(conditions, "Available", &pool->available, NULL);
 	add_condition(conditions, "Scaling", &pool->scaling, NULL);
 	add_condition(conditions, "Degraded", &pool->degraded, pool->problem);
+	add_condition(conditions, "Admitted", &pool->admitted_cond,
+		      admission_text(pool, text, sizeof(text)));
 	abx__field_take(status, "conditions", conditions);
 	if (pool->config.policy.enabled)
 		abx__field_take(status, "autoscaling", scaling_status(pool));
 	return status;
+}
+
+static void share_all(json_object *into, json_object *map)
+{
+	if (!map)
+		return;
+	json_object_object_foreach(map, key, value)
+	{
+		abx__field_share(into, key, value);
+	}
 }
 
 static json_object *pool_metadata(const abx__pool *pool)
@@ -233,6 +254,8 @@ static json_object *pool_metadata(const abx__pool *pool)
 
 	abx__field_set_str(meta, "name", c->name);
 	abx__field_set_str(meta, "namespace", pool->namespace_);
+	share_all(labels, c->labels);
+	share_all(annotations, c->annotations);
 	abx__field_set_str(labels, ABX__LABEL_ENV, pool->env_name);
 	abx__field_set_str(labels, ABX__LABEL_TEMPLATE_HASH, c->revision);
 	if (c->group)
@@ -436,6 +459,10 @@ static json_object *observed_member(const abx__pool *pool)
 	abx__field_set_str(m, "updateRevision", c->revision);
 	if (c->template_version)
 		abx__field_set_str(m, "templateVersion", c->template_version);
+	if (c->instance_type) {
+		abx__field_set_str(m, "instanceType", c->instance_type);
+		abx__field_set_int(m, "multiplier", c->multiplier);
+	}
 	if (c->group)
 		abx__field_set_str(m, "scalingGroup", c->group);
 	abx__field_set_bool(m, "autoscalingEnabled", c->policy.enabled);

@@ -86,7 +86,8 @@ int abx__write_finish_env(abx__write *w, json_object *input, json_object *spec,
 	if (r == ABX_OK)
 		r = abx__write_stored_form(input, spec, old, &doc, reterr);
 	if (r == ABX_OK)
-		r = abx__members_complete(w->control, w->name, doc, reterr);
+		r = abx__members_complete(w->control, w->name, doc, old ? old->doc : NULL,
+					  reterr);
 	if (r == ABX_OK)
 		r = abx__members_build(w->control, w->name, doc, t->object.doc, &configs,
 				       &count, reterr);
@@ -97,6 +98,38 @@ int abx__write_finish_env(abx__write *w, json_object *input, json_object *spec,
 	abx__members_free(configs, count);
 	*ret = doc;
 	return ABX_OK;
+}
+
+static json_object *labels_of(json_object *doc)
+{
+	return abx__field_object(abx__field_object(doc, "metadata"), "labels");
+}
+
+/* How its pools are sized is the template's to say when the env is made, and stays. */
+static int stamp_sizing(abx__write *w, json_object *spec, const abx__env *old,
+			abx_error **reterr)
+{
+	const char *name = abx__field_str(abx__field_object(spec, "templateRef"), "name");
+	const abx__template *t = name ? abx__template_find(w->control, name) : NULL;
+	json_object *from = old ? old->object.doc : t ? t->object.doc : NULL;
+	const char *in_force = abx__field_str(labels_of(from), ABX__LABEL_POOL_SIZING);
+	const char *given = abx__field_str(labels_of(w->input), ABX__LABEL_POOL_SIZING);
+	json_object *metadata = abx__field_object(w->input, "metadata");
+
+	if (given && !abx__str_eq(given, in_force))
+		return abx__error_set(reterr, ABX_EINVAL,
+				      "env %s: label " ABX__LABEL_POOL_SIZING
+				      " is the server's: it is %s",
+				      w->name, in_force ? in_force : "absent");
+	if (!in_force || given)
+		return ABX_OK;
+	if (!labels_of(w->input) &&
+	    abx__field_take(metadata, "labels", json_object_new_object()) < 0)
+		return abx__error_nomem(reterr);
+	return abx__field_set_str(labels_of(w->input), ABX__LABEL_POOL_SIZING, in_force) <
+			       0
+		       ? abx__error_nomem(reterr)
+		       : ABX_OK;
 }
 
 int abx__make_env(abx__write *w, json_object **ret, abx_error **reterr)
@@ -119,6 +152,8 @@ int abx__make_env(abx__write *w, json_object **ret, abx_error **reterr)
 	if (r == ABX_OK && old)
 		r = check_fixed(w, spec, abx__field_object(old->object.doc, "spec"),
 				reterr);
+	if (r == ABX_OK)
+		r = stamp_sizing(w, spec, old, reterr);
 	return r < 0 ? r
 		     : abx__write_finish_env(w, w->input, spec, old ? &old->object : NULL,
 					     ret, reterr);

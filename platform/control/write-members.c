@@ -139,7 +139,8 @@ int abx__make_pool_create(abx__write *w, json_object **ret, abx_error **reterr)
 		json_object_put(member);
 		return abx__error_nomem(reterr);
 	}
-	r = abx__members_complete(w->control, w->name, doc, reterr);
+	r = abx__members_complete(w->control, w->name, doc, abx__write_env(w)->object.doc,
+				  reterr);
 	if (r < 0)
 		return r;
 	name = abx__field_str(member, "name");
@@ -207,6 +208,14 @@ static int update_replicas(abx__write *w, json_object *doc, json_object *member,
 				      "%s is enabled; "
 				      "it is %" PRId64,
 				      w->part, group, now);
+	if (wanted != now) {
+		int r = abx__quota_check_grow(
+			abx__pool_find(w->control, w->namespace_, w->part),
+			wanted > INT32_MAX ? INT32_MAX : (int)wanted, reterr);
+
+		if (r < 0)
+			return r;
+	}
 	return abx__field_set_int(spec, "replicas", wanted);
 }
 

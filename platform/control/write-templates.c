@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/str.h"
 #include "control/fields.h"
+#include "control/members.h"
 #include "control/writes.h"
 #include "model/image-ref.h"
 
@@ -35,11 +36,19 @@ static int check_template_spec(abx__write *w, json_object *spec, abx_error **ret
 	abx__engine *engine = w->control->config.engine;
 	json_object *pod = abx__field_object(spec, "template");
 	const char *idle = abx__field_str(spec, "idleImage");
+	const char *sizing = abx__field_str(
+		abx__field_object(abx__field_object(w->input, "metadata"), "labels"),
+		ABX__LABEL_POOL_SIZING);
 	int r;
 
 	if (!pod)
 		return abx__error_set(reterr, ABX_EINVAL,
 				      "template %s: spec.template is required", w->name);
+	if (sizing && !abx__pool_sizing_is_valid(sizing))
+		return abx__error_set(reterr, ABX_EINVAL,
+				      "template %s: label " ABX__LABEL_POOL_SIZING
+				      " is \"%s\", not billed, free-form or either",
+				      w->name, sizing);
 	r = idle ? abx__image_ref_check(idle, reterr) : ABX_OK;
 	if (r < 0) {
 		abx__error_prefix(reterr, "template %s: spec.idleImage", w->name);

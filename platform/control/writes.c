@@ -439,8 +439,7 @@ static void on_scaled(abx__write *w, int r, const abx_error *err)
 			      "autoscaler could not write a pool's size",
 			      "pool=%s error=%s", w->part, abx_error_message(err));
 	if (r < 0 && pool)
-		abx__scale_refused(&pool->scale, abx__control_mono(w->control),
-				   ABX__SCALE_FAILED);
+		abx__pool_scale_refused(pool, ABX__SCALE_FAILED, abx_error_message(err));
 }
 
 int abx__write_scale(abx__pool *pool, int replicas)

@@ -51,6 +51,7 @@ void world_boot(world *w)
 		.runtime = &w->runtime.base,
 		.clock = &w->clock.clock,
 		.history_most = w->history_most,
+		.capacity = w->capacity,
 		.wake = wake,
 		.wake_userdata = w,
 	};

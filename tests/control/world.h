@@ -21,7 +21,8 @@ typedef struct world {
 	abx__control *control;
 	abx__log log;
 	unsigned wakes;
-	size_t history_most; /* of the next boot; 0: the default */
+	const abx__capacity *capacity; /* of the next boot; NULL: none */
+	size_t history_most;           /* of the next boot; 0: the default */
 } world;
 
 /* What one call answered. */
