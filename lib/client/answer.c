@@ -40,6 +40,27 @@ static void hint_of_detail(json_object *body, abx_error **reterr)
 		abx__error_hint(reterr, "%s", hint);
 }
 
+/* A full disk of the platform's is 429 to E2B's clients, as every lack is. */
+static bool is_full_disk(const abx_error *err)
+{
+	const char *message = abx_error_message(err);
+
+	return strstr(message, ": full") || strstr(message, "No space left");
+}
+
+static void hint_exhausted(const char *after, abx_error **reterr)
+{
+	if (is_full_disk(*reterr))
+		abx__error_hint(reterr, "free disk space where the platform keeps its "
+					"state, or delete what is no longer needed");
+	else if (after)
+		abx__error_hint(reterr,
+				"try again in %s seconds, or give the env more replicas",
+				after);
+	else
+		abx__error_hint(reterr, "try again later, or give the env more replicas");
+}
+
 static void usual_hint(int code, abx_error **reterr)
 {
 	if (!reterr || !*reterr || abx_error_hint(*reterr))
@@ -48,7 +69,7 @@ static void usual_hint(int code, abx_error **reterr)
 		abx__error_hint(reterr, "set AGENTBOX_API_KEY (or E2B_API_KEY) to a key "
 					"of this platform");
 	else if (code == ABX_EEXHAUSTED)
-		abx__error_hint(reterr, "try again later, or give the env more replicas");
+		hint_exhausted(NULL, reterr);
 }
 
 static int code_of(int status, json_object *body, const char *message)
@@ -142,10 +163,8 @@ int abx__answer_failed(abx_op *op, int status, abx_error **reterr)
 	int code = abx__answer_error(status, op->in.data, op->in.len, reterr);
 	const char *after = abx__http_call_header(op->call, "Retry-After");
 
-	if (code == ABX_EEXHAUSTED && after)
-		abx__error_hint(reterr,
-				"try again in %s seconds, or give the env more replicas",
-				after);
+	if (code == ABX_EEXHAUSTED && after && reterr && *reterr)
+		hint_exhausted(after, reterr);
 	return code;
 }
 
