@@ -24,7 +24,7 @@ typedef struct abx_command_options {
 	const char *const *argv;     /* instead of a command line; NULL at the end */
 	const char *user;            /* NULL: the sandbox's default */
 	const char *cwd;             /* NULL: the sandbox's default */
-	const char *const *env_vars; /* "KEY=VALUE", NULL at the end */
+	const char *const *env_vars; /* "KEY=VALUE", no blank in KEY, NULL at the end */
 	const char *tag;             /* a name to list it by, or NULL */
 	uint32_t timeout_ms;         /* then it is killed; 0: 60000; ABX_NO_TIMEOUT */
 	int stdin_open;              /* not 0: a pipe to write to; 0: nothing to read */

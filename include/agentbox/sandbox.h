@@ -32,7 +32,7 @@ typedef struct abx_sandbox_options {
 	size_t size;             /* set by ABX_SANDBOX_OPTIONS_INIT */
 	const char *template_id; /* env address [CLUSTER::]NAME[//IMAGE], or a snapshot's
 				    id (snapshot.h); NULL: "base" */
-	const char *const *env_vars; /* for every process in it */
+	const char *const *env_vars; /* for every process in it; no blank in a name */
 	const char *const *metadata; /* kept with it; can be listed by */
 	const char *image;           /* container image instead of the env's */
 	uint32_t timeout_ms; /* idle time it lives, up to a second more; 0: env's default

@@ -145,6 +145,16 @@ int abx__sandbox_parse(abx_client *client, json_object *obj, abx_sandbox **ret,
 	return ABX_OK;
 }
 
+/* A variable with such a name could be set, and no shell could ever use it: always a
+ * mistake in quoting. */
+static bool name_has_blank(const char *name, size_t len)
+{
+	for (size_t i = 0; i < len; i++)
+		if ((unsigned char)name[i] <= ' ' || name[i] == 0x7f)
+			return true;
+	return false;
+}
+
 int abx__pairs_json(const char *what, const char *const *pairs, json_object **ret,
 		    abx_error **reterr)
 {
@@ -163,6 +173,13 @@ int abx__pairs_json(const char *what, const char *const *pairs, json_object **re
 		if (!abx__utf8_is_valid(pairs[i], strlen(pairs[i])))
 			return abx__error_set(reterr, ABX_EINVAL,
 					      "%s: entry %zu is not UTF-8", what, i);
+		if (abx__str_eq(what, "env_vars") &&
+		    name_has_blank(pairs[i], (size_t)(equals - pairs[i])))
+			return abx__error_set(
+				reterr, ABX_EINVAL,
+				"%s: the name of entry %zu has a blank or a "
+				"control character in it",
+				what, i);
 		key = abx__strndup(pairs[i], (size_t)(equals - pairs[i]));
 		if (!key || abx__json_set_str(obj, key, equals + 1) < 0)
 			return abx__error_nomem(reterr);

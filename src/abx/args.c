@@ -123,15 +123,32 @@ static int fail_unknown(const char *flag, unsigned commands, const char *word)
 	return cli_fail(hint, "unknown flag %s", flag);
 }
 
+static bool name_has_blank(const char *pair)
+{
+	for (; *pair != '='; pair++)
+		if ((unsigned char)*pair <= ' ' || *pair == 0x7f)
+			return true;
+	return false;
+}
+
+/* Values may be secrets: no message shows more than a name. */
 static int take_list(struct cli_args *args, const struct flag *flag, const char *value)
 {
 	const char **list = (const char **)((char *)args + flag->offset);
 	size_t *count = (size_t *)((char *)args + flag->count_offset);
 
-	if (strchr(value, '=') == NULL || value[0] == '=')
+	if (value[0] == '=')
+		return cli_fail("for example --env GREETING=hello",
+				"--%s: the name before the \"=\" is empty", flag->name);
+	if (strchr(value, '=') == NULL)
 		return cli_fail("for example --env GREETING=hello",
 				"--%s needs %s, not \"%s\"", flag->name, flag->value,
 				value);
+	if (list == args->env_vars && name_has_blank(value))
+		return cli_fail("quotes go around NAME=VALUE as a whole",
+				"--%s: the name \"%.*s\" has a blank or a control "
+				"character in it",
+				flag->name, (int)strcspn(value, "="), value);
 	if (*count >= CLI_MAX_ENV)
 		return cli_fail(NULL, "more than %d times --%s", CLI_MAX_ENV, flag->name);
 	list[(*count)++] = value;

@@ -111,6 +111,12 @@ Test(client_sandbox, refusals_of_the_platform_become_codes_and_texts)
 		  ABX_EEXHAUSTED,
 		  "no idle Pod",
 		  "7 seconds" },
+		{ { .status = 429,
+		    .body = "{\"code\":429,\"message\":\"store /s: write: full\"}",
+		    .headers = { "Retry-After: 7" } },
+		  ABX_EEXHAUSTED,
+		  "store /s: write: full",
+		  "free disk space" },
 		{ { .status = 501,
 		    .body = "{\"code\":501,\"message\":\"no pause here\"}" },
 		  ABX_EUNSUPPORTED,
@@ -170,6 +176,7 @@ Test(client_sandbox, wrong_options_are_refused_before_anything_is_sent)
 	static const fake_answer answers[] = { { 0 } };
 	const char *const broken[] = { "A=1", "secretvalue", NULL };
 	const char *const no_key[] = { "=x", NULL };
+	const char *const blank[] = { "A=1", "A B=secretvalue", NULL };
 	abx_sandbox_options o = ABX_SANDBOX_OPTIONS_INIT;
 	abx_sandbox *sandbox = NULL;
 	fixture f;
@@ -179,6 +186,9 @@ Test(client_sandbox, wrong_options_are_refused_before_anything_is_sent)
 	int r = abx_sandbox_create(f.client, &o, &sandbox, &f.err);
 	cr_expect(strstr(abx_error_message(f.err), "secretvalue") == NULL);
 	expect_error(&f, r, ABX_EINVAL, "env_vars: entry 1 is not KEY=VALUE");
+	o.env_vars = blank;
+	r = abx_sandbox_create(f.client, &o, &sandbox, &f.err);
+	expect_error(&f, r, ABX_EINVAL, "env_vars: the name of entry 1 has a blank");
 	o.env_vars = NULL;
 	o.metadata = no_key;
 	r = abx_sandbox_create(f.client, &o, &sandbox, &f.err);
