@@ -3,7 +3,8 @@
  *
  * ID:PATH names a file in a sandbox; "-" is stdin or stdout. A download is written beside
  * its target and renamed, so a broken one leaves nothing half. Directories are refused:
- * tar through `abx exec` carries them.
+ * tar through `abx exec` carries them. So is what is no file: a pipe would be waited for,
+ * and a device put out of its place by the rename.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -40,31 +41,46 @@ static struct place place_of(const char *word)
 	return p;
 }
 
-static int from_fd(void *userdata, char *buf, size_t size, size_t *ret_len)
+/* This side of a copy, and why it failed; 0: it did not. */
+struct here {
+	int fd;
+	int error;
+};
+
+static int from_here(void *userdata, char *buf, size_t size, size_t *ret_len)
 {
+	struct here *here = userdata;
 	ssize_t n;
 
 	do
-		n = read(*(int *)userdata, buf, size);
+		n = read(here->fd, buf, size);
 	while (n < 0 && errno == EINTR);
-	if (n < 0)
+	if (n < 0) {
+		here->error = errno;
 		return ABX_EIO;
+	}
 	*ret_len = (size_t)n;
 	return ABX_OK;
 }
 
-static int to_fd(void *userdata, const char *data, size_t len)
+static int to_here(void *userdata, const char *data, size_t len)
 {
-	while (len > 0) {
-		ssize_t n = write(*(int *)userdata, data, len);
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			return ABX_EIO;
-		data += n;
-		len -= (size_t)n;
-	}
-	return ABX_OK;
+	struct here *here = userdata;
+
+	if (cli_write_all(here->fd, data, len) == ABX_OK)
+		return ABX_OK;
+	here->error = errno;
+	return ABX_EIO;
+}
+
+/* The side here, when it was the one that failed, else the other. Takes `err`. */
+static int copy_failed(const struct here *here, const char *name, const char *other,
+		       abx_error *err)
+{
+	if (here->error == 0)
+		return cli_fail_error(other, err);
+	abx_error_free(err);
+	return cli_fail(NULL, "%s: %s", name, strerror(here->error));
 }
 
 static const char *base_of(const char *path)
@@ -104,6 +120,7 @@ static int upload_fd(abx_sandbox *sandbox, const struct cli_args *args, int fd,
 		     const char *source, const char *target)
 {
 	abx_file_options opts = ABX_FILE_OPTIONS_INIT;
+	struct here here = { .fd = fd };
 	abx_error *err = NULL;
 	struct stat st;
 
@@ -111,10 +128,14 @@ static int upload_fd(abx_sandbox *sandbox, const struct cli_args *args, int fd,
 		return cli_fail(NULL, "%s: %s", source, strerror(errno));
 	if (S_ISDIR(st.st_mode))
 		return cli_fail(TAR_HINT, "%s is a directory", source);
+	if (!S_ISREG(st.st_mode) && strcmp(source, "-") != 0)
+		return cli_fail("what comes out of it goes with: cat FILE | abx cp - "
+				"ID:PATH",
+				"%s: not a regular file", source);
 	opts.user = args->user;
 	opts.content_length = S_ISREG(st.st_mode) ? st.st_size : 0;
-	if (abx_file_write_stream(sandbox, target, &opts, from_fd, &fd, &err) < 0)
-		return cli_fail_error(target, err);
+	if (abx_file_write_stream(sandbox, target, &opts, from_here, &here, &err) < 0)
+		return copy_failed(&here, source, target, err);
 	return 0;
 }
 
@@ -125,7 +146,7 @@ static int upload(abx_sandbox *sandbox, const struct cli_args *args, const char 
 	int fd = STDIN_FILENO, r;
 
 	if (strcmp(source, "-") != 0) {
-		fd = open(source, O_RDONLY | O_CLOEXEC);
+		fd = open(source, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 		if (fd < 0)
 			return cli_fail(NULL, "%s: %s", source, strerror(errno));
 	}
@@ -155,14 +176,15 @@ static int refuse_directory(abx_sandbox *sandbox, const struct cli_args *args,
 }
 
 static int download_fd(abx_sandbox *sandbox, const struct cli_args *args,
-		       const char *source, int fd)
+		       const char *source, int fd, const char *target)
 {
 	abx_file_options opts = ABX_FILE_OPTIONS_INIT;
+	struct here here = { .fd = fd };
 	abx_error *err = NULL;
 
 	opts.user = args->user;
-	if (abx_file_read_stream(sandbox, source, &opts, to_fd, &fd, &err) < 0)
-		return cli_fail_error(source, err);
+	if (abx_file_read_stream(sandbox, source, &opts, to_here, &here, &err) < 0)
+		return copy_failed(&here, target, source, err);
 	return 0;
 }
 
@@ -176,13 +198,17 @@ static int download(abx_sandbox *sandbox, const struct cli_args *args, const cha
 	if (refuse_directory(sandbox, args, source) != 0)
 		return 1;
 	if (strcmp(target, "-") == 0)
-		return download_fd(sandbox, args, source, STDOUT_FILENO);
+		return download_fd(sandbox, args, source, STDOUT_FILENO, "stdout");
 	bool dir = target[strlen(target) - 1] == '/' ||
 		   (stat(target, &st) == 0 && S_ISDIR(st.st_mode));
 	n = snprintf(path, sizeof(path), "%s%s%s", target, dir ? "/" : "",
 		     dir ? base_of(source) : "");
 	if (n < 0 || (size_t)n >= sizeof(path))
 		return cli_fail(NULL, "%s: the path is too long", target);
+	if (stat(path, &st) == 0 && !S_ISREG(st.st_mode))
+		return cli_fail("abx cp ID:FILE - writes to stdout", "%s: %s", path,
+				S_ISDIR(st.st_mode) ? "a directory"
+						    : "not a regular file");
 	snprintf(part, sizeof(part), "%s.XXXXXX", path);
 	int fd = mkostemp(part, O_CLOEXEC);
 	if (fd < 0)
@@ -190,7 +216,7 @@ static int download(abx_sandbox *sandbox, const struct cli_args *args, const cha
 	mode_t mask = umask(0);
 	umask(mask);
 	fchmod(fd, 0666 & ~mask);
-	int r = download_fd(sandbox, args, source, fd);
+	int r = download_fd(sandbox, args, source, fd, path);
 	if (close(fd) < 0 && r == 0)
 		r = cli_fail(NULL, "%s: %s", path, strerror(errno));
 	if (r == 0 && rename(part, path) < 0)

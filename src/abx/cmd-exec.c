@@ -4,7 +4,8 @@
  *
  * One poll loop: the client's descriptor beside stdin. At most one piece of input is
  * under way; output is written as it comes. The first signal kills the command in the
- * sandbox and ends with 128 + its number.
+ * sandbox and ends with 128 + its number. So does output that cannot be written: quietly
+ * with 128 + SIGPIPE when nobody reads it any more, as a program here would end.
  */
 #include <errno.h>
 #include <poll.h>
@@ -25,19 +26,26 @@ struct execution {
 	bool sending; /* a piece is under way */
 	bool done;
 	bool quiet; /* a signal ends it: no word about how the command ended */
+	int broken; /* errno of output that could not be written; 0: none */
 	int exit_code;
 };
 
+static int pass_on(struct execution *x, int fd, const char *data, size_t len)
+{
+	if (cli_write_all(fd, data, len) == ABX_OK)
+		return ABX_OK;
+	x->broken = errno;
+	return ABX_EIO;
+}
+
 static int on_stdout(void *userdata, const char *data, size_t len)
 {
-	(void)userdata;
-	return cli_write_all(STDOUT_FILENO, data, len);
+	return pass_on(userdata, STDOUT_FILENO, data, len);
 }
 
 static int on_stderr(void *userdata, const char *data, size_t len)
 {
-	(void)userdata;
-	return cli_write_all(STDERR_FILENO, data, len);
+	return pass_on(userdata, STDERR_FILENO, data, len);
 }
 
 static void on_end(void *userdata, int r, abx_command_result *result,
@@ -46,7 +54,7 @@ static void on_end(void *userdata, int r, abx_command_result *result,
 	struct execution *x = userdata;
 
 	x->done = true;
-	if (x->quiet)
+	if (x->quiet || x->broken != 0)
 		x->exit_code = 1;
 	else if (r < 0)
 		x->exit_code =
@@ -106,6 +114,15 @@ static int interrupted(struct execution *x)
 	return 128 + cli_signal_caught();
 }
 
+/* The command would go on writing for nobody. */
+static int unread(struct execution *x)
+{
+	abx_command_kill(x->sandbox, abx_process_pid(x->process), NULL);
+	if (x->broken == EPIPE)
+		return 128 + SIGPIPE;
+	return cli_fail(NULL, "the output could not be written: %s", strerror(x->broken));
+}
+
 static int loop(struct execution *x)
 {
 	while (!x->done) {
@@ -124,7 +141,7 @@ static int loop(struct execution *x)
 		if (abx_client_process(x->client, &err) < 0)
 			return cli_fail_error(NULL, err);
 	}
-	return x->exit_code;
+	return x->broken != 0 ? unread(x) : x->exit_code;
 }
 
 /* One word with a blank or a shell's sign in it is a line for the shell; otherwise words

@@ -231,8 +231,12 @@ int cmd_metrics(const struct cli_args *args)
 	}
 	if (args->json)
 		cli_print_json(all);
-	else
+	else if (abx_metrics_count(metrics) > 0)
 		cli_table_print(table);
+	else
+		fprintf(stderr,
+			"no sample of %s yet: the first is taken within ten seconds\n",
+			args->words[0]);
 	json_object_put(all);
 	cli_table_free(table);
 	abx_metrics_free(metrics);

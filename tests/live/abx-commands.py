@@ -6,7 +6,7 @@ import subprocess
 import tempfile
 import time
 
-from harness import ABX, abx, abx_json, e2b, finish, running_ids, step, wait_for
+from harness import ABX, Skip, abx, abx_json, e2b, finish, running_ids, step, wait_for
 
 
 class Held:
@@ -188,6 +188,61 @@ def _():
     assert process.stdout.read().count(b"\n") == len(entries) - 1, "an entry twice, or one left out"
     done = abx("logs", "nosuchsandbox0000000", check=False)
     assert done.returncode == 1 and b"nosuchsandbox0000000" in done.stderr, done
+
+
+def mounted(folder, size):
+    """A file system of that many bytes at the folder; a step without the right to mount is skipped."""
+    done = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=%d" % size, "tmpfs", folder], capture_output=True, check=False)
+    if done.returncode != 0:
+        raise Skip("cannot mount a small file system: %s" % done.stderr.decode().strip())
+
+
+@step("cp onto a full disk names the file and the reason, and leaves no half file")
+def _():
+    with tempfile.TemporaryDirectory() as folder:
+        mounted(folder, 256 << 10)
+        try:
+            assert execute("--", "sh", "-c", "head -c 4194304 /dev/zero >/tmp/big").returncode == 0
+            done = abx("cp", Held.id + ":/tmp/big", folder + "/big", check=False)
+            assert done.returncode == 1, done
+            assert done.stderr.decode() == "error: %s/big: No space left on device\n" % folder, done.stderr
+            assert os.listdir(folder) == [], os.listdir(folder)
+        finally:
+            subprocess.run(["umount", folder], check=True)
+
+
+@step("cp refuses what is no file, both ways, and waits for none")
+def _():
+    with tempfile.TemporaryDirectory() as folder:
+        fifo = os.path.join(folder, "fifo")
+        os.mkfifo(fifo)
+        done = abx("cp", fifo, Held.id + ":/tmp/x", check=False, timeout=20)
+        assert done.returncode == 1 and b"fifo: not a regular file" in done.stderr and b"cat FILE" in done.stderr, done
+        assert execute("--", "true").returncode == 0
+        done = abx("cp", Held.id + ":/etc/hostname", fifo, check=False, timeout=20)
+        assert done.returncode == 1 and b"fifo: not a regular file" in done.stderr, done
+        assert os.listdir(folder) == ["fifo"]
+
+
+@step("exec into a pipe nobody reads ends quietly with 141, and so does its command; onto a full disk with the reason")
+def _():
+    line = "\"%s\" exec %s -- yes | head -n 1; echo ${PIPESTATUS[0]}"
+    done = subprocess.run(["bash", "-c", line % (ABX, Held.id)], stdin=subprocess.DEVNULL, capture_output=True, timeout=60)
+    assert done.stdout.split()[-1] == b"141" and done.stderr == b"", done
+    wait_for("the command to end", lambda: execute("--", "pgrep -x yes").returncode == 1, 10)
+    with open("/dev/full", "wb") as full:
+        done = subprocess.run([ABX, "exec", Held.id, "--", "yes"], stdin=subprocess.DEVNULL, stdout=full,
+                              stderr=subprocess.PIPE, timeout=60)
+    assert done.returncode == 1 and done.stderr == b"error: the output could not be written: No space left on device\n", done
+    wait_for("the command to end", lambda: execute("--", "pgrep -x yes").returncode == 1, 10)
+
+
+@step("metrics of a new sandbox say that there is no sample yet")
+def _():
+    new = abx("create", "--template", "base").stdout.decode().strip()
+    done = abx("metrics", new)
+    assert done.stdout or b"no sample of " + new.encode() + b" yet" in done.stderr, done
+    abx("kill", new)
 
 
 @step("metrics: rows of time, processor, memory and disk")
