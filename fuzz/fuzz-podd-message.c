@@ -4,6 +4,7 @@
  *
  * Input: packets, each behind two bytes of length.
  */
+#include "engine/podd/server-requests.c"
 #include "engine/podd/server.c"
 
 #include <fcntl.h>

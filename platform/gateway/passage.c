@@ -6,50 +6,18 @@
  * from one side's read buffer straight into the other side's socket; what that does not
  * take is queued, and above a mark the reading side pauses until the queue has drained.
  * Long bodies of known length go through a tube, which counts as such a queue.
- *
- * Headers: the connection's own are dropped both ways (RFC 9110 section 7.6.1); an
- * upgrade is put together anew. Trailers pass. Expect is answered by our server.
+ * * Headers: passage-head.c. Expect is answered by our server.
  */
 #include <stdio.h>
 #include <string.h>
-#include <strings.h>
 
 #include "base/alloc.h"
 #include "base/buf.h"
 #include "base/error.h"
 #include "base/str.h"
-#include "gateway/gateway-priv.h"
+#include "gateway/passage-priv.h"
 
 #define TRIES 5
-
-/* A paused sandbox that is being resumed for a request. Outlives a client that goes. */
-struct waking {
-	abx__gateway *gateway;
-	passage *passage; /* NULL: nobody waits any more */
-};
-
-struct passage {
-	abx__gateway *gateway;
-	struct waking *waking;
-	passage *prev, *next;
-	abx__http_req *req;
-	abx__upstream *up;
-	abx__upstream_ticket *ticket;
-	enum abx__route_form form;
-	uint16_t port;
-	bool tls;     /* the port speaks it */
-	bool keeps;   /* the port is the runtime's: its connections are kept */
-	bool upgrade; /* asked for */
-	bool raw;
-	bool body_taken; /* so the request cannot be sent a second time */
-	bool retried;
-	bool req_paused;
-	abx__tube *there, *back; /* for long bodies; NULL: none */
-	uint64_t moved;          /* loop time */
-	char *host; /* told to the sandbox instead of the client's; NULL: none */
-	char *id, *namespace_, *pod, *target;
-	char text[];
-};
 
 static void connect_up(passage *p);
 
@@ -88,123 +56,6 @@ static void give_up(passage *p, int status, uint16_t port, const char *message)
 		abx__gateway_refuse(p->req, p->form, status, p->id, port, message);
 }
 
-/* ---- headers ---- */
-
-static bool is_hop_by_hop(const char *name)
-{
-	static const char *const names[] = {
-		"connection", "keep-alive", "proxy-connection", "te", "transfer-encoding",
-		"upgrade",    NULL
-	};
-
-	for (const char *const *n = names; *n; n++) {
-		if (strcasecmp(*n, name) == 0)
-			return true;
-	}
-	return false;
-}
-
-static bool is_ours(const passage *p, const char *name)
-{
-	if (strcasecmp(name, "content-length") == 0 || strcasecmp(name, "expect") == 0)
-		return true;
-	if (p->host &&
-	    (strcasecmp(name, "host") == 0 || strcasecmp(name, "x-forwarded-host") == 0))
-		return true;
-	/* Keys and tokens are the platform's: a sandbox must not see them. */
-	return strcasecmp(name, "agentbox-api-key") == 0 ||
-	       strcasecmp(name, ABX__GATEWAY_TOKEN_HEADER) == 0 ||
-	       (p->gateway->opts.check_key && strcasecmp(name, "x-api-key") == 0);
-}
-
-static int put_framing(const passage *p, abx__buf *head)
-{
-	int64_t length = abx__http_req_content_length(p->req);
-
-	if (length < 0)
-		return abx__buf_adds(head, "Transfer-Encoding: chunked\r\n");
-	if (length > 0 || abx__http_req_header(p->req, "content-length"))
-		return abx__buf_addf(head, "Content-Length: %lld\r\n", (long long)length);
-	return ABX_OK;
-}
-
-static int put_connection(const passage *p, abx__buf *head)
-{
-	if (p->upgrade)
-		return abx__buf_addf(head, "Connection: Upgrade\r\nUpgrade: %s\r\n",
-				     abx__http_req_header(p->req, "upgrade"));
-	return p->keeps ? ABX_OK : abx__buf_adds(head, "Connection: close\r\n");
-}
-
-static int put_fields(const passage *p, abx__buf *head)
-{
-	const char *name, *value;
-	bool lists = abx__http_req_header(p->req, "connection") != NULL;
-	int r = ABX_OK;
-
-	for (size_t i = 0;
-	     r == ABX_OK && abx__http_req_header_at(p->req, i, &name, &value); i++) {
-		if (is_hop_by_hop(name) || is_ours(p, name) ||
-		    (lists && abx__http_req_header_has(p->req, "connection", name)))
-			continue;
-		r = abx__buf_adds(head, name);
-		if (r == ABX_OK)
-			r = abx__buf_add(head, ": ", 2);
-		if (r == ABX_OK)
-			r = abx__buf_adds(head, value);
-		if (r == ABX_OK)
-			r = abx__buf_add(head, "\r\n", 2);
-	}
-	return r;
-}
-
-static int put_host(const passage *p, abx__buf *head)
-{
-	const char *given = abx__http_req_header(p->req, "host");
-
-	if (p->host && given)
-		return abx__buf_addf(head, "Host: %s\r\nX-Forwarded-Host: %s\r\n",
-				     p->host, given);
-	if (p->host)
-		return abx__buf_addf(head, "Host: %s\r\n", p->host);
-	return given ? ABX_OK : abx__buf_addf(head, "Host: localhost:%u\r\n", p->port);
-}
-
-static int build_head(const passage *p, abx__buf *head)
-{
-	int r;
-
-	r = abx__buf_reserve(head, 1024);
-	if (r == ABX_OK)
-		r = abx__buf_addf(head, "%s %s HTTP/1.1\r\n",
-				  abx__http_req_method(p->req), p->target);
-	if (r == ABX_OK)
-		r = put_host(p, head);
-	if (r == ABX_OK)
-		r = put_fields(p, head);
-	if (r == ABX_OK)
-		r = put_framing(p, head);
-	if (r == ABX_OK)
-		r = put_connection(p, head);
-	return r == ABX_OK ? abx__buf_add(head, "\r\n", 2) : r;
-}
-
-static int copy_fields(passage *p, const abx__http_head *head)
-{
-	bool lists = abx__http_head_get(head, "connection") != NULL;
-	int r = ABX_OK;
-
-	for (size_t i = 0; r == ABX_OK && i < head->count; i++) {
-		const char *name = head->fields[i].name;
-
-		if (is_hop_by_hop(name) || strcasecmp(name, "content-length") == 0 ||
-		    (lists && abx__http_head_has_token(head, "connection", name)))
-			continue;
-		r = abx__http_res_header(p->req, name, head->fields[i].value);
-	}
-	return r;
-}
-
 /* ---- from the sandbox ---- */
 
 static void on_interim(void *userdata, const abx__http_head *head)
@@ -219,7 +70,8 @@ static void on_interim(void *userdata, const abx__http_head *head)
 	 * does not read. */
 	if (abx__http_res_queued(p->req) > p->gateway->opts.piece_bytes)
 		return;
-	if (copy_fields(p, head) < 0 || abx__http_res_interim(p->req, head->status) < 0)
+	if (abx__passage_answer_fields(p, head) < 0 ||
+	    abx__http_res_interim(p->req, head->status) < 0)
 		abx__http_res_abort(p->req);
 }
 
@@ -230,7 +82,6 @@ static void on_client_body(abx__http_req *req, const char *data, size_t len, int
 static void switch_raw(passage *p, const abx__http_head *head)
 {
 	ABX_CLEANUP_BUF abx__buf text = ABX__BUF_INIT;
-	const char *protocol = abx__http_head_get(head, "upgrade");
 	int r;
 
 	if (!p->upgrade) {
@@ -238,19 +89,7 @@ static void switch_raw(passage *p, const abx__http_head *head)
 			"The sandbox switched protocols without being asked");
 		return;
 	}
-	r = abx__buf_addf(&text,
-			  "HTTP/1.1 101 Switching Protocols\r\nConnection: "
-			  "Upgrade\r\nUpgrade: %s\r\n",
-			  protocol ? protocol : abx__http_req_header(p->req, "upgrade"));
-	for (size_t i = 0; r == ABX_OK && i < head->count; i++) {
-		const char *name = head->fields[i].name;
-
-		if (!is_hop_by_hop(name) && strcasecmp(name, "content-length") != 0)
-			r = abx__buf_addf(&text, "%s: %s\r\n", name,
-					  head->fields[i].value);
-	}
-	if (r == ABX_OK)
-		r = abx__buf_adds(&text, "\r\n");
+	r = abx__passage_switching_head(p, head, &text);
 	if (r == ABX_OK)
 		r = abx__http_req_hijack(p->req);
 	if (r == ABX_OK)
@@ -273,7 +112,7 @@ static void on_head(void *userdata, const abx__http_head *head)
 		switch_raw(p, head);
 		return;
 	}
-	r = copy_fields(p, head);
+	r = abx__passage_answer_fields(p, head);
 	if (r == ABX_OK)
 		r = abx__http_res_begin(p->req, head->status, head->content_length);
 	if (r < 0) {
@@ -482,7 +321,7 @@ static void send_request(passage *p)
 	abx__http_conn *conn = p->up->conn;
 	int r;
 
-	r = build_head(p, &head);
+	r = abx__passage_request_head(p, &head);
 	if (r == ABX_OK)
 		r = abx__http_conn_request(
 			conn, head.data, head.len, framing,

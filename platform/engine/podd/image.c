@@ -1,6 +1,6 @@
 /*
- * image.c - references to unpacked images: the alias table, the table of what is known,
- * and one child a build.
+ * image.c - references to unpacked images: the table of what is known, and one child a
+ * build (image-build.c).
  *
  * podd's own process never reads an image: a child resolves, pulls (without root, by
  * skopeo), checks digests and unpacks, and leaves a small JSON file of our own making
@@ -17,14 +17,10 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
-#include "base/buf.h"
-#include "base/clock.h"
 #include "base/error.h"
-#include "base/id.h"
 #include "base/str.h"
 
 #define JOBS_MAX 4
-#define REFERENCE_MAX 512
 #define JOB_DEADLINE_MS (15 * 60 * 1000)
 
 struct entry {
@@ -51,404 +47,10 @@ struct image_table {
 	unsigned running;
 };
 
-/* ---- images ---- */
-
-static void strv_free(char **v)
-{
-	abx__spec_strv_free(v);
-}
-
-struct image *abx__image_ref(struct image *image)
-{
-	image->refs++;
-	return image;
-}
-
-void abx__image_unref(struct image *image)
-{
-	if (!image || --image->refs > 0)
-		return;
-	abx__free(image->reference);
-	abx__free(image->user);
-	abx__free(image->working_dir);
-	strv_free(image->layers);
-	strv_free(image->entrypoint);
-	strv_free(image->cmd);
-	strv_free(image->env);
-	abx__free(image);
-}
-
-static char **get_strv(json_object *o, const char *key)
-{
-	json_object *a;
-	size_t n;
-	char **v;
-
-	if (!json_object_object_get_ex(o, key, &a) ||
-	    !json_object_is_type(a, json_type_array))
-		return NULL;
-	n = json_object_array_length(a);
-	v = abx__calloc(n + 1, sizeof(*v));
-	for (size_t i = 0; v && i < n; i++) {
-		const char *s = json_object_get_string(json_object_array_get_idx(a, i));
-
-		v[i] = abx__strdup(s ? s : "");
-		if (!v[i]) {
-			strv_free(v);
-			return NULL;
-		}
-	}
-	return v;
-}
-
-static char *get_str(json_object *o, const char *key)
-{
-	json_object *s;
-
-	return json_object_object_get_ex(o, key, &s) &&
-			       json_object_is_type(s, json_type_string)
-		       ? abx__strdup(json_object_get_string(s))
-		       : NULL;
-}
-
-static bool get_flag(json_object *o, const char *key)
-{
-	json_object *b;
-
-	return json_object_object_get_ex(o, key, &b) && json_object_get_boolean(b);
-}
-
-struct image *abx__image_from_json(struct podd *podd, const char *reference,
-				   json_object *o)
-{
-	struct image *image = abx__calloc(1, sizeof(*image));
-
-	if (!image)
-		return NULL;
-	image->refs = 1;
-	image->reference = abx__strdup(reference);
-	image->host_usr = get_flag(o, "host_usr");
-	image->is_idle = get_flag(o, "is_idle");
-	image->layers = get_strv(o, "layers");
-	image->entrypoint = get_strv(o, "entrypoint");
-	image->cmd = get_strv(o, "cmd");
-	image->env = get_strv(o, "env");
-	image->user = get_str(o, "user");
-	image->working_dir = get_str(o, "working_dir");
-	for (size_t i = 0; image->layers && image->layers[i]; i++)
-		if (!abx__image_has_layer(podd, image->layers[i]))
-			strv_free(abx_take(image->layers));
-	if (!image->reference || !image->layers || !image->layers[0]) {
-		abx__image_unref(image);
-		return NULL;
-	}
-	return image;
-}
-
-static void add_strv(json_object *o, const char *key, char **v)
-{
-	json_object *a = v ? json_object_new_array() : NULL;
-
-	for (size_t i = 0; a && v[i]; i++)
-		json_object_array_add(a, json_object_new_string(v[i]));
-	if (a)
-		json_object_object_add(o, key, a);
-}
-
-json_object *abx__image_to_json(const struct image *image)
-{
-	json_object *o = json_object_new_object();
-
-	if (!o)
-		return NULL;
-	json_object_object_add(o, "host_usr", json_object_new_boolean(image->host_usr));
-	json_object_object_add(o, "is_idle", json_object_new_boolean(image->is_idle));
-	add_strv(o, "layers", image->layers);
-	add_strv(o, "entrypoint", image->entrypoint);
-	add_strv(o, "cmd", image->cmd);
-	add_strv(o, "env", image->env);
-	if (image->user)
-		json_object_object_add(o, "user", json_object_new_string(image->user));
-	if (image->working_dir)
-		json_object_object_add(o, "working_dir",
-				       json_object_new_string(image->working_dir));
-	return o;
-}
-
-/* ---- the alias table ---- */
-
 static bool aliases_open(struct image_table *t, const char *path)
 {
 	t->aliases = abx__fs_read_json(AT_FDCWD, path);
 	return t->aliases != NULL;
-}
-
-static const char *alias_lookup(struct image_table *t, const char *reference)
-{
-	json_object *value;
-
-	if (!t->aliases)
-		return NULL;
-	if (json_object_object_get_ex(t->aliases, reference, &value) &&
-	    json_object_is_type(value, json_type_string))
-		return json_object_get_string(value);
-	json_object_object_foreach(t->aliases, key, v)
-	{
-		size_t len = strlen(key);
-
-		if (len > 1 && key[len - 1] == '*' &&
-		    strncmp(reference, key, len - 1) == 0 &&
-		    json_object_is_type(v, json_type_string))
-			return json_object_get_string(v);
-	}
-	return NULL;
-}
-
-/* "docker:29-dind" as the registries' clients complete it. NULL when out of memory. */
-static char *complete_reference(const char *reference)
-{
-	const char *slash = strchr(reference, '/');
-	size_t head = slash ? (size_t)(slash - reference) : 0;
-	bool host =
-		slash && (memchr(reference, '.', head) || memchr(reference, ':', head) ||
-			  strncmp(reference, "localhost/", 10) == 0);
-	const char *last = strrchr(reference, '/');
-	bool tagged = strchr(last ? last : reference, ':') || strchr(reference, '@');
-
-	return abx__strf("%s%s%s%s", host ? "" : "docker.io/",
-			 host || slash ? "" : "library/", reference,
-			 tagged ? "" : ":latest");
-}
-
-static bool is_local_scheme(const char *reference)
-{
-	return abx__str_starts(reference, "oci:") ||
-	       abx__str_starts(reference, "oci-archive:") ||
-	       abx__str_starts(reference, ABX__SNAPSHOT_SCHEME) ||
-	       strcmp(reference, "host:") == 0 || strcmp(reference, "runtime:") == 0 ||
-	       strcmp(reference, "idle:") == 0;
-}
-
-/* Caller frees. NULL when out of memory. */
-static char *resolve(struct image_table *t, const char *reference)
-{
-	const char *to = alias_lookup(t, reference);
-	char *whole;
-
-	if (to)
-		return abx__strdup(to);
-	if (is_local_scheme(reference))
-		return abx__strdup(reference);
-	whole = complete_reference(reference);
-	to = whole ? alias_lookup(t, whole) : NULL;
-	if (to) {
-		abx__free(whole);
-		return abx__strdup(to);
-	}
-	return whole;
-}
-
-static bool reference_is_valid(const char *reference)
-{
-	size_t len = strlen(reference);
-
-	return len >= 1 && len <= REFERENCE_MAX && reference[0] != '-' &&
-	       !strstr(reference, "..") &&
-	       strspn(reference,
-		      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
-		      "._:/@+-") == len;
-}
-
-/* ---- in the job's child ---- */
-
-int abx__image_refuse(struct image_job *job, const char *reason, int code,
-		      abx_error **reterr, const char *fmt, ...)
-{
-	abx__buf buf = ABX__BUF_INIT_CAP(2048);
-	va_list ap;
-
-	job->reason = reason;
-	va_start(ap, fmt);
-	if (abx__buf_vaddf(&buf, fmt, ap) < 0)
-		code = abx__error_nomem(reterr);
-	else
-		abx__error_set(reterr, code, "%s", abx__buf_str(&buf));
-	va_end(ap);
-	abx__buf_done(&buf);
-	return code;
-}
-
-int abx__image_tmp(struct podd *podd, char name[64], abx_error **reterr)
-{
-	char id[13];
-
-	if (abx__id_random(id, 12) < 0)
-		return abx__error_set(reterr, ABX_EIO, "no random bytes");
-	snprintf(name, 64, "tmp/%s", id);
-	if (abx__fs_mkdir(podd->dir_fd, name, 0755, 0) < 0)
-		return abx__error_errno(reterr, ABX_EIO, errno, "%s", name);
-	return ABX_OK;
-}
-
-bool abx__image_has_layer(struct podd *podd, const char *layer)
-{
-	char path[160];
-
-	return snprintf(path, sizeof(path), "layers/%s", layer) < (int)sizeof(path) &&
-	       faccessat(podd->dir_fd, path, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
-}
-
-int abx__image_keep_layer(struct podd *podd, const char *tmp, const char *layer,
-			  abx_error **reterr)
-{
-	char path[160];
-
-	snprintf(path, sizeof(path), "layers/%s", layer);
-	if (renameat2(podd->dir_fd, tmp, podd->dir_fd, path, RENAME_NOREPLACE) == 0 ||
-	    errno == EEXIST)
-		return ABX_OK;
-	return abx__error_errno(reterr, ABX_EIO, errno, "layer %s", layer);
-}
-
-void abx__image_add_layer(struct image_job *job, const char *layer)
-{
-	json_object *a;
-
-	if (!json_object_object_get_ex(job->result, "layers", &a)) {
-		a = json_object_new_array();
-		json_object_object_add(job->result, "layers", a);
-	}
-	json_object_array_add(a, json_object_new_string(layer));
-}
-
-/* An `oci:` path may lie in the image folders only: a reference comes from whoever
- * creates a sandbox. */
-static char *locate(struct podd *podd, const char *path, abx_error **reterr)
-{
-	for (size_t i = 0; i < podd->options.image_dir_count; i++) {
-		const char *base = podd->options.image_dirs[i];
-		size_t len = strlen(base);
-		char *full;
-
-		if (path[0] == '/' && (strncmp(path, base, len) != 0 || path[len] != '/'))
-			continue;
-		full = path[0] == '/' ? abx__strdup(path)
-				      : abx__strf("%s/%s", base, path);
-		if (!full) {
-			abx__error_nomem(reterr);
-			return NULL;
-		}
-		if (access(full, F_OK) == 0)
-			return full;
-		abx__free(full);
-	}
-	abx__error_set(reterr, ABX_ENOTFOUND,
-		       "there is no %s in the image folders of this machine", path);
-	return NULL;
-}
-
-static int build_oci(struct image_job *job, const char *path_and_tag, bool archive,
-		     abx_error **reterr)
-{
-	char *path = abx__strdup(path_and_tag), *full, *tag = NULL, *colon;
-	int r;
-
-	if (!path)
-		return abx__error_nomem(reterr);
-	colon = archive ? NULL : strrchr(path, ':');
-	if (colon) {
-		*colon = '\0';
-		tag = colon + 1;
-	}
-	full = locate(job->podd, path, reterr);
-	if (!full) {
-		abx__free(path);
-		job->reason = "ErrImagePull";
-		return ABX_ENOTFOUND;
-	}
-	r = archive ? abx__image_build_archive(job, full, reterr)
-		    : abx__image_build_layout(job, full, tag, reterr);
-	abx__free(full);
-	abx__free(path);
-	return r;
-}
-
-static int build(struct image_job *job, abx_error **reterr)
-{
-	const char *ref = job->resolved;
-
-	if (strcmp(ref, "host:") == 0)
-		return abx__image_build_host(job, reterr);
-	if (strcmp(ref, "runtime:") == 0 || strcmp(ref, "idle:") == 0)
-		return abx__image_build_runtime(job, ref[0] == 'i', reterr);
-	if (abx__snapshot_id_of(ref))
-		return abx__error_set(reterr, ABX_ENOTFOUND,
-				      "there is no such snapshot any more");
-	if (abx__str_starts(ref, "oci:"))
-		return build_oci(job, ref + 4, false, reterr);
-	if (abx__str_starts(ref, "oci-archive:"))
-		return build_oci(job, ref + 12, true, reterr);
-	return abx__image_pull(job, reterr);
-}
-
-/* The marks of a placeholder, as the runtime's entrypoint reads them. */
-static void note_idle(struct image_job *job)
-{
-	json_object *layers = NULL, *env = NULL;
-	bool idle = false;
-
-	json_object_object_get_ex(job->result, "layers", &layers);
-	for (size_t i = 0; layers && i < json_object_array_length(layers); i++) {
-		char path[200];
-
-		snprintf(path, sizeof(path), "layers/%s/etc/agentbox_is_idle_image",
-			 json_object_get_string(json_object_array_get_idx(layers, i)));
-		idle |= faccessat(job->podd->dir_fd, path, F_OK, AT_SYMLINK_NOFOLLOW) ==
-			0;
-	}
-	json_object_object_get_ex(job->result, "env", &env);
-	for (size_t i = 0; env && i < json_object_array_length(env); i++)
-		idle |= strcmp(json_object_get_string(json_object_array_get_idx(env, i)),
-			       "AGENTBOX_IS_IDLE_IMAGE=true") == 0;
-	json_object_object_add(job->result, "is_idle", json_object_new_boolean(idle));
-}
-
-static void image_file(const char *reference, char out[96])
-{
-	uint8_t hash[ABX__SHA256_LEN];
-	char hex[2 * ABX__SHA256_LEN + 1];
-
-	abx__sha256(reference, strlen(reference), hash);
-	abx__hex(hash, sizeof(hash), hex);
-	snprintf(out, 96, "images/%s.json", hex);
-}
-
-/* Never returns. The exit status says it; a failure's reason and message go through the
- * pipe. */
-static _Noreturn void job_main(struct podd *podd, const char *reference, int fd)
-{
-	struct image_job job = { .podd = podd,
-				 .reference = reference,
-				 .reason = "ErrImagePull" };
-	ABX_CLEANUP(abx__error_freep) abx_error *err = NULL;
-	char file[96];
-	int r;
-
-	job.result = json_object_new_object();
-	job.resolved = resolve(podd->images, reference);
-	umask(022);
-	r = job.resolved && job.result ? build(&job, &err) : abx__error_nomem(&err);
-	if (r == ABX_OK) {
-		note_idle(&job);
-		json_object_object_add(job.result, "resolved_ms",
-				       json_object_new_int64(abx__wall_ms()));
-		image_file(reference, file);
-		if (abx__fs_replace_json(podd->dir_fd, file, job.result) < 0)
-			r = abx__error_errno(&err, ABX_EIO, errno, "%s", file);
-	}
-	if (r < 0)
-		dprintf(fd, "%s\n%s", job.reason, abx_error_message(err));
-	_exit(r < 0 ? 1 : 0);
 }
 
 /* ---- in podd ---- */
@@ -468,7 +70,7 @@ static int load_entry(struct podd *podd, struct entry *e)
 	char file[96];
 	json_object *o, *v;
 
-	image_file(e->reference, file);
+	abx__image_file(e->reference, file);
 	o = abx__snapshot_id_of(e->reference)
 		    ? abx__snapshot_read(podd, abx__snapshot_id_of(e->reference))
 		    : abx__fs_read_json(podd->dir_fd, file);
@@ -479,7 +81,9 @@ static int load_entry(struct podd *podd, struct entry *e)
 				 ? json_object_get_int64(v)
 				 : 0;
 	abx__free(e->source);
-	e->source = get_str(o, "source");
+	e->source = json_object_object_get_ex(o, "source", &v)
+			    ? abx__strdup(json_object_get_string(v))
+			    : NULL;
 	e->source_stamp = json_object_object_get_ex(o, "source_stamp", &v)
 				  ? json_object_get_int64(v)
 				  : 0;
@@ -543,7 +147,7 @@ static void on_job_exit(struct child *child, int status)
 		fail(e, "ErrImagePull\nthe unpacked layers are not complete");
 	if (e->state == IMAGE_FAILED)
 		abx__log_warn(podd->log, "image not usable", "reason=%s message=%s",
-			      e->reason, e->message);
+			      e->reason ? e->reason : "", e->message ? e->message : "");
 	abx__pods_step(podd);
 	/* A failure is told to those who waited; the next wish tries anew. */
 	if (e->state == IMAGE_FAILED)
@@ -572,7 +176,7 @@ static void job_start(struct podd *podd, struct entry *e)
 	pid = abx__child_fork();
 	if (pid == 0) {
 		setpgid(0, 0);
-		job_main(podd, e->reference, fds[1]);
+		abx__image_job_main(podd, podd->images->aliases, e->reference, fds[1]);
 	}
 	close(fds[1]);
 	if (pid < 0) {
@@ -633,12 +237,13 @@ static bool is_stale(const struct entry *e, bool pull_always, int64_t since_ms)
 {
 	if (e->source && stamp(e->source) != e->source_stamp)
 		return true;
-	return pull_always && !is_local_scheme(e->reference) && e->resolved_ms < since_ms;
+	return pull_always && !abx__image_is_local(e->reference) &&
+	       e->resolved_ms < since_ms;
 }
 
 static bool is_builtin(struct podd *podd, const char *reference)
 {
-	char *to = resolve(podd->images, reference);
+	char *to = abx__image_resolve(podd->images->aliases, reference);
 	bool builtin = to && (strcmp(to, "host:") == 0 || strcmp(to, "runtime:") == 0 ||
 			      strcmp(to, "idle:") == 0);
 
@@ -655,7 +260,7 @@ enum image_state abx__image_want(struct podd *podd, const char *reference,
 
 	*ret_reason = "InvalidImageName";
 	*ret_message = "the image's name is not valid";
-	if (!reference_is_valid(reference))
+	if (!abx__image_name_is_valid(reference))
 		return IMAGE_FAILED;
 	HASH_FIND_STR(podd->images->entries, reference, e);
 	if (!e) {
@@ -674,7 +279,7 @@ enum image_state abx__image_want(struct podd *podd, const char *reference,
 		e->queued = true;
 	}
 	if (e->state == IMAGE_WORKING && e->queued && pull_never &&
-	    !is_local_scheme(reference) && !is_builtin(podd, reference)) {
+	    !abx__image_is_local(reference) && !is_builtin(podd, reference)) {
 		entry_drop(podd, e);
 		*ret_reason = "ErrImageNeverPull";
 		*ret_message = "the image is not here and imagePullPolicy is Never";
@@ -690,8 +295,9 @@ enum image_state abx__image_want(struct podd *podd, const char *reference,
 		}
 	}
 	*ret = e->image;
-	*ret_reason = e->reason;
-	*ret_message = e->message;
+	/* NULL when there was no memory for them. */
+	*ret_reason = e->reason ? e->reason : "ErrImagePull";
+	*ret_message = e->message ? e->message : "out of memory";
 	return e->state;
 }
 

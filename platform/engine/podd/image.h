@@ -1,7 +1,8 @@
 /*
- * image.h - what the stages of an image share: the table and job (image.c), and in the
- * job's child the builders of built-in images (image-host.c), OCI layouts (image-oci.c)
- * and layers (image-unpack.c).
+ * image.h - what the stages of an image share: references (image-ref.c), records
+ * (image-record.c), the table and jobs (image.c), and in a job's child (image-build.c)
+ * the builders of built-in images (image-host.c), OCI layouts (image-oci.c) and layers
+ * (image-unpack.c).
  *
  * On disk, below podd's folder: layers/NAME/ (an unpacked layer; complete, since it is
  * renamed into place), images/HASH.json (what a reference came to), tmp/ (work in
@@ -12,13 +13,26 @@
 
 #include "engine/podd/podd.h"
 
+/* What `reference` comes to by the alias table, which may be NULL; caller frees. NULL
+ * when out of memory. */
+char *abx__image_resolve(json_object *aliases, const char *reference);
+/* host:, runtime:, idle:, oci:, oci-archive:, snapshot:. */
+bool abx__image_is_local(const char *reference);
+bool abx__image_name_is_valid(const char *reference);
+/* "images/HASH.json" of a reference. */
+void abx__image_file(const char *reference, char out[96]);
+/* In a job's child. The exit status says how it went; a failure's reason and message go
+ * through `fd`, a line each. */
+_Noreturn void abx__image_job_main(struct podd *podd, json_object *aliases,
+				   const char *reference, int fd);
+
 /* Where a job puts its findings. */
 struct image_job {
 	struct podd *podd;
 	const char *reference; /* as the template has it */
 	char *resolved;        /* after the alias table */
 	const char *reason;    /* of a failure: "ErrImagePull", ... */
-	json_object *result;   /* see image.c, load() */
+	json_object *result;   /* see image.c, load_entry() */
 };
 
 /* "ErrImagePull" and the like, with the message in *reterr; returns `code`. */

@@ -5,31 +5,20 @@
  * then the main container; a new generation ends the old main container first and starts
  * the new one behind a gate that opens when the old one is dead, so the mounts are made
  * while it dies. Every event (a child's end, an image, a request) ends in a step.
+ * Requests: pod-request.c; namespaces and connections: pod-net.c.
  */
 #include "engine/podd/podd.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <netinet/in.h>
-#include <poll.h>
-#include <sched.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #include "base/alloc.h"
-#include "base/clock.h"
-#include "base/error.h"
-#include "base/str.h"
-
-#define PODS_MAX 4096u
 
 /* ---- the table ---- */
 
-static bool name_is_valid(const char *s)
+bool abx__pod_name_is_valid(const char *s)
 {
 	size_t len = strlen(s);
 
@@ -39,7 +28,7 @@ static bool name_is_valid(const char *s)
 
 static int make_key(const char *ns, const char *name, char key[ABX__POD_KEY_SIZE])
 {
-	if (!name_is_valid(ns) || !name_is_valid(name))
+	if (!abx__pod_name_is_valid(ns) || !abx__pod_name_is_valid(name))
 		return ABX_EINVAL;
 	return snprintf(key, ABX__POD_KEY_SIZE, "%s_%s", ns, name) < ABX__POD_KEY_SIZE
 		       ? ABX_OK
@@ -75,21 +64,11 @@ struct pod *abx__pod_alloc(struct podd *podd, const char *ns, const char *name)
 	return pod;
 }
 
-static void close_namespaces(struct pod *pod)
-{
-	if (pod->userns_fd >= 0)
-		close(pod->userns_fd);
-	if (pod->netns_fd >= 0)
-		close(pod->netns_fd);
-	pod->userns_fd = pod->netns_fd = -1;
-	pod->has_net = false;
-}
-
 void abx__pod_free(struct pod *pod)
 {
 	if (!pod)
 		return;
-	close_namespaces(pod);
+	abx__pod_close_net(pod);
 	abx__spec_free(pod->spec);
 	json_object_put(pod->template_json);
 	abx__free(pod->ns);
@@ -268,100 +247,6 @@ void abx__pod_container_ended(struct container *c, const char *start_error, int 
 
 /* ---- stages ---- */
 
-/* Namespaces and link are made by a child, since the kernel may take its time;
- * descriptors come back by a socket. */
-static _Noreturn void net_job_main(struct pod *pod, int sock)
-{
-	abx_error *err = NULL;
-	int fds[2] = { -1, -1 };
-	char control[CMSG_SPACE(sizeof(fds))] = { 0 };
-	char text[1024] = "";
-	struct iovec iov = { .iov_base = text, .iov_len = 1 };
-	struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1 };
-	bool userns = !pod->spec->main.privileged;
-	int r = abx__net_make(pod->podd, pod->n, userns, &fds[0], &fds[1], &err);
-
-	if (r < 0) {
-		abx__str_copy(text, sizeof(text), abx_error_message(err));
-		iov.iov_len = strlen(text);
-	} else {
-		struct cmsghdr *h;
-		size_t count = userns ? 2 : 1;
-
-		msg.msg_control = control;
-		msg.msg_controllen = CMSG_SPACE(count * sizeof(int));
-		h = CMSG_FIRSTHDR(&msg);
-		h->cmsg_level = SOL_SOCKET;
-		h->cmsg_type = SCM_RIGHTS;
-		h->cmsg_len = CMSG_LEN(count * sizeof(int));
-		memcpy(CMSG_DATA(h), userns ? fds : fds + 1, count * sizeof(int));
-	}
-	_exit(sendmsg(sock, &msg, 0) < 0 || r < 0 ? 1 : 0);
-}
-
-static int take_namespaces(struct pod *pod, char *text, size_t size)
-{
-	int fds[2] = { -1, -1 };
-	char control[CMSG_SPACE(sizeof(fds))];
-	struct iovec iov = { .iov_base = text, .iov_len = size - 1 };
-	struct msghdr msg = { .msg_iov = &iov,
-			      .msg_iovlen = 1,
-			      .msg_control = control,
-			      .msg_controllen = sizeof(control) };
-	ssize_t n = recvmsg(pod->net_job_fd, &msg, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
-	struct cmsghdr *h = n >= 0 ? CMSG_FIRSTHDR(&msg) : NULL;
-
-	text[n > 0 ? n : 0] = '\0';
-	if (!h)
-		return ABX_EIO;
-	if (h->cmsg_len == CMSG_LEN(2 * sizeof(int))) {
-		memcpy(fds, CMSG_DATA(h), sizeof(fds));
-		pod->userns_fd = fds[0];
-		pod->netns_fd = fds[1];
-	} else {
-		memcpy(&pod->netns_fd, CMSG_DATA(h), sizeof(int));
-	}
-	pod->has_net = true;
-	return ABX_OK;
-}
-
-static void on_net_job(struct child *child, int status)
-{
-	struct pod *pod = child->owner;
-	char text[1024];
-
-	(void)status;
-	if (take_namespaces(pod, text, sizeof(text)) < 0 && !pod->deleting)
-		abx__pod_fail(pod, "StartError",
-			      *text ? text : "the Pod's network could not be made");
-	close(pod->net_job_fd);
-	pod->net_job_fd = -1;
-	abx__pod_step(pod);
-}
-
-static void start_net_job(struct pod *pod)
-{
-	int socks[2];
-	pid_t pid;
-
-	if (socketpair(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0, socks) < 0) {
-		abx__pod_fail(pod, "StartError", "no socket pair for the Pod's network");
-		return;
-	}
-	pid = abx__child_fork();
-	if (pid == 0)
-		net_job_main(pod, socks[1]);
-	close(socks[1]);
-	if (pid < 0) {
-		close(socks[0]);
-		abx__pod_fail(pod, "StartError", "no process for the Pod's network");
-		return;
-	}
-	pod->net_job_fd = socks[0];
-	pod->net_job = (struct child){ .pid = pid, .on_exit = on_net_job, .owner = pod };
-	abx__child_add(pod->podd, &pod->net_job);
-}
-
 /* READY, or false with the Pod failed or waiting. */
 static bool want_image(struct pod *pod, const char *reference,
 		       const abx__spec_container *c, struct image **ret)
@@ -424,7 +309,7 @@ static void tear_down(struct pod *pod)
 	abx__snapshot_abort(pod);
 	abx__cgroup_kill(podd, pod->key);
 	abx__net_remove(podd, pod->n);
-	close_namespaces(pod);
+	abx__pod_close_net(pod);
 	abx__cgroup_remove(podd, pod->key);
 	snprintf(path, sizeof(path), "pods/%s", pod->key);
 	abx__folder_trash(podd, path);
@@ -495,7 +380,7 @@ void abx__pod_step(struct pod *pod)
 	if (pod->failed_generation == pod->generation)
 		return;
 	if (!pod->has_net) {
-		start_net_job(pod);
+		abx__pod_make_net(pod);
 		return;
 	}
 	if (pod->container) {
@@ -512,270 +397,4 @@ void abx__pods_step(struct podd *podd)
 
 	HASH_ITER(hh, podd->pods, pod, tmp)
 	abx__pod_step(pod);
-}
-
-/* ---- requests ---- */
-
-static const char *get_str(json_object *o, const char *key)
-{
-	json_object *v;
-
-	return json_object_object_get_ex(o, key, &v) &&
-			       json_object_is_type(v, json_type_string)
-		       ? json_object_get_string(v)
-		       : NULL;
-}
-
-static bool number_is_used(struct podd *podd, uint32_t n)
-{
-	for (struct pod *pod = podd->pods; pod; pod = pod->hh.next)
-		if (pod->n == n)
-			return true;
-	return false;
-}
-
-static uint32_t free_number(struct podd *podd)
-{
-	uint32_t n = 0;
-
-	while (number_is_used(podd, n))
-		n++;
-	return n;
-}
-
-static int take_readiness(struct pod *pod, json_object *request, abx_error **reterr)
-{
-	json_object *probe;
-
-	return json_object_object_get_ex(request, "readiness", &probe)
-		       ? abx__readiness_parse(probe, &pod->readiness, reterr)
-		       : ABX_OK;
-}
-
-static int check_spec(struct podd *podd, const abx__spec *spec, abx_error **reterr)
-{
-	bool known = !spec->runtime_class;
-
-	for (size_t i = 0; !known && i < podd->options.class_count; i++)
-		known = strcmp(podd->options.classes[i].name, spec->runtime_class) == 0;
-	if (!known)
-		return abx__error_set(
-			reterr, ABX_EUNSUPPORTED,
-			"spec.runtimeClassName: this machine has no runtime class %s",
-			spec->runtime_class);
-	/* An init container is privileged only beside a main one that is. */
-	if (podd->options.no_privileged && spec->main.privileged)
-		return abx__error_set(
-			reterr, ABX_EUNSUPPORTED,
-			"spec.containers[0].securityContext.privileged: this "
-			"machine runs no privileged Pods (agentbox-podd "
-			"--no-privileged)");
-	if (!podd->userns && !spec->main.privileged)
-		return abx__error_set(reterr, ABX_EUNSUPPORTED,
-				      "the kernel or file system of this machine lacks "
-				      "idmapped mounts, which "
-				      "isolate unprivileged Pods");
-	return ABX_OK;
-}
-
-static int fill_pod(struct pod *pod, json_object *request, abx_error **reterr)
-{
-	json_object *t, *generation;
-	const char *image = get_str(request, "image");
-	int r;
-
-	if (!json_object_object_get_ex(request, "template", &t) || !image || !*image ||
-	    !json_object_object_get_ex(request, "generation", &generation))
-		return abx__error_set(reterr, ABX_EINVAL,
-				      "a Pod needs template, image and generation");
-	r = abx__spec_parse(t, &pod->spec, reterr);
-	if (r == ABX_OK)
-		r = check_spec(pod->podd, pod->spec, reterr);
-	if (r == ABX_OK)
-		r = take_readiness(pod, request, reterr);
-	if (r < 0)
-		return r;
-	pod->template_json = json_object_get(t);
-	pod->generation = (uint64_t)json_object_get_int64(generation);
-	if (pod->generation < 1)
-		return abx__error_set(reterr, ABX_EINVAL,
-				      "a Pod's generation starts at 1");
-	pod->since_ms = abx__wall_ms();
-	pod->n = free_number(pod->podd);
-	pod->image = abx__strdup(image);
-	if (!pod->image)
-		return abx__error_nomem(reterr);
-	return pod->n < PODS_MAX ? ABX_OK
-				 : abx__error_set(reterr, ABX_EEXHAUSTED,
-						  "there are %u Pods already", PODS_MAX);
-}
-
-static int make_folder(struct pod *pod, abx_error **reterr)
-{
-	char path[256];
-
-	snprintf(path, sizeof(path), "pods/%s", pod->key);
-	if (mkdirat(pod->podd->dir_fd, path, 0700) < 0)
-		return abx__error_errno(reterr, ABX_EIO, errno, "folder of Pod %s",
-					pod->name);
-	if (abx__folder_make_volumes(pod, reterr) < 0)
-		return ABX_EIO;
-	if (abx__folder_save_pod(pod) < 0)
-		return abx__error_errno(reterr, ABX_EIO, errno, "pod.json of Pod %s",
-					pod->name);
-	return abx__cgroup_make(pod->podd, pod->key, &pod->spec->main, reterr);
-}
-
-int abx__pod_create(struct podd *podd, json_object *request, abx_error **reterr)
-{
-	const char *ns = get_str(request, "ns"), *name = get_str(request, "name");
-	struct pod *pod;
-	char path[256];
-	int r;
-
-	if (!ns || !name || !name_is_valid(ns) || !name_is_valid(name))
-		return abx__error_set(
-			reterr, ABX_EINVAL,
-			"a Pod's namespace and name are [a-z0-9-], at most 63");
-	if (abx__pod_find(podd, ns, name))
-		return abx__error_set(reterr, ABX_EEXISTS, "Pod %s exists", name);
-	pod = abx__pod_alloc(podd, ns, name);
-	if (!pod)
-		return abx__error_nomem(reterr);
-	r = fill_pod(pod, request, reterr);
-	if (r == ABX_OK) {
-		r = make_folder(pod, reterr);
-		if (r < 0) {
-			abx__cgroup_remove(podd, pod->key);
-			snprintf(path, sizeof(path), "pods/%s", pod->key);
-			abx__folder_trash(podd, path);
-		}
-	}
-	if (r < 0) {
-		abx__pod_free(pod);
-		return r;
-	}
-	HASH_ADD_STR(podd->pods, key, pod);
-	abx__pod_step(pod);
-	return ABX_OK;
-}
-
-int abx__pod_swap(struct podd *podd, struct pod *pod, json_object *request,
-		  abx_error **reterr)
-{
-	const char *image = get_str(request, "image");
-	json_object *generation, *restart, *keep;
-	bool kept;
-	char *copy;
-
-	if (!image || !*image ||
-	    !json_object_object_get_ex(request, "generation", &generation))
-		return abx__error_set(reterr, ABX_EINVAL,
-				      "a swap needs image and generation");
-	if ((uint64_t)json_object_get_int64(generation) <= pod->generation)
-		return abx__error_set(reterr, ABX_ECONFLICT,
-				      "Pod %s is at generation %llu", pod->name,
-				      (unsigned long long)pod->generation);
-	copy = abx__strdup(image);
-	if (!copy)
-		return abx__error_nomem(reterr);
-	abx__free(pod->image);
-	pod->image = copy;
-	pod->generation = (uint64_t)json_object_get_int64(generation);
-	pod->since_ms = abx__wall_ms();
-	pod->activity = POD_RUN;
-	kept = json_object_object_get_ex(request, "keep", &keep) &&
-	       json_object_get_boolean(keep);
-	if (kept)
-		abx__pod_keep_for_next(pod);
-	else
-		abx__pod_drop_kept(pod);
-	if (json_object_object_get_ex(request, "restart", &restart) &&
-	    json_object_get_boolean(restart))
-		pod->wipe = true;
-	/* Begun before it is written down, unless files are at stake: should podd die in
-	 * between, what was begun dies with it, and agentboxd, whose document has the
-	 * generation, asks again. */
-	if (!kept)
-		abx__pod_step(pod);
-	if (abx__folder_save_pod(pod) < 0)
-		abx__log_warn(podd->log, "pod.json not written", "pod=%s", pod->name);
-	if (kept)
-		abx__pod_step(pod);
-	return ABX_OK;
-}
-
-void abx__pod_delete(struct pod *pod)
-{
-	pod->deleting = true;
-	abx__probe_stop(pod);
-	pod->ready = false;
-	abx__pod_step(pod);
-}
-
-/* ---- a connection into it ---- */
-
-static int socket_inside(struct pod *pod, int family, abx_error **reterr)
-{
-	int fd, error;
-
-	if (setns(pod->netns_fd, CLONE_NEWNET) < 0)
-		return abx__error_errno(reterr, ABX_EIO, errno, "network of Pod %s",
-					pod->name);
-	fd = socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-	error = fd < 0 ? errno : 0;
-	if (setns(pod->podd->host_netns_fd, CLONE_NEWNET) < 0)
-		_exit(70); /* never go on in a Pod's network */
-	return fd < 0 ? abx__error_errno(reterr, ABX_EIO, error, "socket") : fd;
-}
-
-/* 0, or what went wrong, as errno has it. Over loopback the answer is there when
- * connect(2) returns, unless the listener's queue is full. */
-static int connect_now(int fd, const struct sockaddr *to, socklen_t to_len,
-		       bool *ret_pending)
-{
-	struct pollfd poll_fd = { .fd = fd, .events = POLLOUT };
-	socklen_t len = sizeof(int);
-	int error = 0;
-
-	if (connect(fd, to, to_len) < 0 && errno != EINPROGRESS)
-		return errno;
-	*ret_pending = poll(&poll_fd, 1, 0) == 0;
-	if (!*ret_pending && getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &len) < 0)
-		return errno;
-	return error;
-}
-
-int abx__pod_connect(struct pod *pod, uint16_t port, int *ret_fd, bool *ret_pending,
-		     abx_error **reterr)
-{
-	struct sockaddr_in v4 = { .sin_family = AF_INET,
-				  .sin_port = htons(port),
-				  .sin_addr = { htonl(INADDR_LOOPBACK) } };
-	struct sockaddr_in6 v6 = { .sin6_family = AF_INET6,
-				   .sin6_port = htons(port),
-				   .sin6_addr = IN6ADDR_LOOPBACK_INIT };
-	ABX_CLEANUP(abx__closep) int fd = -1;
-	int error;
-
-	if (pod->netns_fd < 0)
-		return abx__error_set(reterr, ABX_EUNAVAILABLE,
-				      "Pod %s has no network yet", pod->name);
-	fd = socket_inside(pod, AF_INET, reterr);
-	if (fd < 0)
-		return fd;
-	error = connect_now(fd, (struct sockaddr *)&v4, sizeof(v4), ret_pending);
-	/* Servers told to listen on "localhost" may have taken ::1 for it. */
-	if (error == ECONNREFUSED) {
-		close(fd);
-		fd = socket_inside(pod, AF_INET6, NULL);
-		if (fd >= 0)
-			error = connect_now(fd, (struct sockaddr *)&v6, sizeof(v6),
-					    ret_pending);
-	}
-	if (error)
-		return abx__error_errno(reterr, ABX_EUNAVAILABLE, error,
-					"port %u of Pod %s", port, pod->name);
-	*ret_fd = abx_take_fd(fd);
-	return ABX_OK;
 }

@@ -265,7 +265,7 @@ struct upper abx__upper_of(const struct pod *pod);
 bool abx__spare_take(struct pod *pod, const char *path);
 void abx__spares_make(struct podd *podd); /* in a child */
 
-/* ---- Pods (pod.c, folder.c, probe.c) ---- */
+/* ---- Pods (pod.c, pod-net.c, pod-request.c, folder.c, probe.c) ---- */
 
 enum pod_activity { POD_RUN, POD_FREEZE, POD_STOP };
 
@@ -318,6 +318,10 @@ int abx__pod_swap(struct podd *podd, struct pod *pod, json_object *request,
 void abx__pod_delete(struct pod *pod);
 void abx__pod_step(struct pod *pod);
 void abx__pods_step(struct podd *podd);
+bool abx__pod_name_is_valid(const char *name); /* [a-z0-9-], at most 63 */
+/* A child makes its namespaces and its link; a step follows. */
+void abx__pod_make_net(struct pod *pod);
+void abx__pod_close_net(struct pod *pod);
 struct pod *abx__pod_find(struct podd *podd, const char *ns, const char *name);
 struct pod *abx__pod_alloc(struct podd *podd, const char *ns, const char *name);
 void abx__pod_free(struct pod *pod);
