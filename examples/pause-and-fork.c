@@ -1,6 +1,4 @@
-/*
- * pause-and-fork.c - a sandbox that is prepared once, forked for each of three tries, and
- * paused while nobody needs it. Usage: pause-and-fork
+/* pause-and-fork.c - a sandbox, prepared once, forked for three tries, paused meanwhile.
  */
 #include <agentbox/agentbox.h>
 #include <stdio.h>
@@ -20,15 +18,13 @@ static int try_one(abx_sandbox *sandbox, abx_error **err)
 
 static int use(abx_sandbox *sandbox, abx_error **err)
 {
-	abx_fork_options how = ABX_FORK_OPTIONS_INIT;
+	abx_fork_options how = { .size = sizeof(how), .count = 3 };
 	abx_forks *forks = NULL;
 	int r;
 
-	how.count = 3;
-	if ((r = abx_file_write(sandbox, "data.txt", "prepared\n", 9, NULL, err)) < 0 ||
-	    (r = abx_sandbox_fork(sandbox, &how, &forks, err)) < 0 ||
-	    (r = abx_sandbox_pause(sandbox, NULL, err)) < 0)
-		goto out;
+	if ((r = abx_file_write(sandbox, "data.txt", "prepared\n", 9, NULL, err)) >= 0 &&
+	    (r = abx_sandbox_fork(sandbox, &how, &forks, err)) >= 0)
+		r = abx_sandbox_pause(sandbox, NULL, err);
 	for (size_t i = 0; r >= 0 && i < abx_forks_count(forks); i++) {
 		const abx_fork *fork = abx_forks_at(forks, i);
 
@@ -39,7 +35,6 @@ static int use(abx_sandbox *sandbox, abx_error **err)
 	}
 	if (r >= 0 && (r = abx_sandbox_resume(sandbox, NULL, err)) >= 0)
 		r = try_one(sandbox, err);
-out:
 	abx_forks_free(forks);
 	return r;
 }
@@ -49,13 +44,11 @@ int main(void)
 	abx_client *client = NULL;
 	abx_sandbox *sandbox = NULL;
 	abx_error *err = NULL;
-	int r = abx_client_new(NULL, &client, &err);
+	int r;
 
-	if (r >= 0)
-		r = abx_sandbox_create(client, NULL, &sandbox, &err);
-	if (r >= 0)
-		r = use(sandbox, &err);
-	if (r < 0)
+	if ((r = abx_client_new(NULL, &client, &err)) < 0 ||
+	    (r = abx_sandbox_create(client, NULL, &sandbox, &err)) < 0 ||
+	    (r = use(sandbox, &err)) < 0)
 		fprintf(stderr, "error: %s\n", abx_error_message(err));
 	if (sandbox)
 		abx_sandbox_kill(sandbox, NULL);

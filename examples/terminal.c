@@ -1,6 +1,4 @@
-/*
- * terminal.c - a terminal in a sandbox, typed into by a program, while the directory it
- * works in is watched. Usage: terminal
+/* terminal.c - a program types into a terminal in a sandbox, whose directory is watched.
  */
 #include <agentbox/agentbox.h>
 #include <stdio.h>
@@ -22,17 +20,13 @@ static int tell(void *unused, const abx_watch_event *event)
 static int use(abx_sandbox *sandbox, abx_error **err)
 {
 	static const char keys[] = "echo hello >greeting.txt; stty size; exit 3\n";
-	abx_watch_options watching = ABX_WATCH_OPTIONS_INIT;
-	abx_pty_options how = ABX_PTY_OPTIONS_INIT;
+	abx_watch_options watching = { .size = sizeof(watching), .on_event = tell };
+	abx_pty_options how = { .size = sizeof(how), .on_output = show };
 	abx_command_result *result = NULL;
 	abx_process *terminal = NULL;
 	abx_watch *watch = NULL;
 	int r;
 
-	watching.on_event = tell;
-	how.on_output = show;
-	how.cols = 100;
-	how.rows = 30;
 	if ((r = abx_watch_start(sandbox, "/home/user", &watching, &watch, err)) >= 0 &&
 	    (r = abx_pty_start(sandbox, &how, &terminal, err)) >= 0 &&
 	    (r = abx_pty_send_input(sandbox, abx_process_pid(terminal), keys,
@@ -50,13 +44,11 @@ int main(void)
 	abx_client *client = NULL;
 	abx_sandbox *sandbox = NULL;
 	abx_error *err = NULL;
-	int r = abx_client_new(NULL, &client, &err);
+	int r;
 
-	if (r >= 0)
-		r = abx_sandbox_create(client, NULL, &sandbox, &err);
-	if (r >= 0)
-		r = use(sandbox, &err);
-	if (r < 0)
+	if ((r = abx_client_new(NULL, &client, &err)) < 0 ||
+	    (r = abx_sandbox_create(client, NULL, &sandbox, &err)) < 0 ||
+	    (r = use(sandbox, &err)) < 0)
 		fprintf(stderr, "error: %s\n", abx_error_message(err));
 	if (sandbox)
 		abx_sandbox_kill(sandbox, NULL);

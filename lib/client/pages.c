@@ -152,6 +152,13 @@ static void keep_step(abx__pages *pages, abx_op *op)
 	pages->op = op;
 }
 
+int abx__pages_check(const void *iter, const char *call, abx_error **reterr)
+{
+	return iter ? ABX_OK
+		    : abx__error_set(reterr, ABX_EINVAL, "%s: the iterator is NULL",
+				     call);
+}
+
 int abx__pages_next(abx__pages *pages, const abx__then *then, abx_error **reterr)
 {
 	abx_op *op = NULL;

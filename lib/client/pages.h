@@ -39,6 +39,8 @@ void abx__pages_init(abx__pages *pages, abx_client *client, const abx__pages_ops
 		     char *path);
 /* A step under way is cancelled. */
 void abx__pages_done(abx__pages *pages);
+/* ABX_EINVAL naming `call` when there is no iterator. */
+int abx__pages_check(const void *iter, const char *call, abx_error **reterr);
 /* One step, as an operation: 1 with an item that is the walk's, 0 at the end. Ends a
  * start function. */
 int abx__pages_next(abx__pages *pages, const abx__then *then, abx_error **reterr);

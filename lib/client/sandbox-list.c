@@ -164,17 +164,10 @@ int abx_sandbox_list(abx_client *client, const abx_sandbox_list_options *user_op
 	return ABX_OK;
 }
 
-static int check_iter(const abx_sandbox_iter *iter, abx_error **reterr)
-{
-	return iter ? ABX_OK
-		    : abx__error_set(reterr, ABX_EINVAL,
-				     "abx_sandbox_iter_next: the iterator is NULL");
-}
-
 int abx_sandbox_iter_next(abx_sandbox_iter *iter, const abx_sandbox_info **ret,
 			  abx_error **reterr)
 {
-	int r = check_iter(iter, reterr);
+	int r = abx__pages_check(iter, "abx_sandbox_iter_next", reterr);
 
 	return r < 0 ? r : abx__pages_wait(&iter->pages, ret, reterr);
 }
@@ -184,7 +177,7 @@ int abx_sandbox_iter_next_async(abx_sandbox_iter *iter, abx_sandbox_next_fn done
 				abx_op **ret_op, abx_error **reterr)
 {
 	abx__then then = ABX__THEN(ABX__OP_SANDBOX_NEXT, next, done);
-	int r = check_iter(iter, reterr);
+	int r = abx__pages_check(iter, "abx_sandbox_iter_next", reterr);
 
 	if (r >= 0)
 		r = abx__pages_next(&iter->pages, &then, reterr);

@@ -228,17 +228,10 @@ int abx_snapshot_list(abx_client *client, const abx_snapshot_list_options *user_
 	return ABX_OK;
 }
 
-static int check_iter(const abx_snapshot_iter *iter, abx_error **reterr)
-{
-	return iter ? ABX_OK
-		    : abx__error_set(reterr, ABX_EINVAL,
-				     "abx_snapshot_iter_next: the iterator is NULL");
-}
-
 int abx_snapshot_iter_next(abx_snapshot_iter *iter, const abx_snapshot_info **ret,
 			   abx_error **reterr)
 {
-	int r = check_iter(iter, reterr);
+	int r = abx__pages_check(iter, "abx_snapshot_iter_next", reterr);
 
 	return r < 0 ? r : abx__pages_wait(&iter->pages, ret, reterr);
 }
@@ -248,7 +241,7 @@ int abx_snapshot_iter_next_async(abx_snapshot_iter *iter, abx_snapshot_next_fn d
 				 abx_op **ret_op, abx_error **reterr)
 {
 	abx__then then = ABX__THEN(ABX__OP_SNAPSHOT_NEXT, snapshot_next, done);
-	int r = check_iter(iter, reterr);
+	int r = abx__pages_check(iter, "abx_snapshot_iter_next", reterr);
 
 	if (r >= 0)
 		r = abx__pages_next(&iter->pages, &then, reterr);

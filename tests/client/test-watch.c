@@ -98,20 +98,31 @@ Test(client_watch, events_are_given_in_order_with_their_kind)
 	abx_free(body);
 }
 
-Test(client_watch, it_may_be_freed_in_its_callback)
+/* A watch of the events, whose stream stays open. The body is freed behind the fixture.
+ */
+static char *start_watch(fixture *f, struct seen *seen, abx_watch **ret)
 {
-	fake_answer answers[2] = {
+	/* The server reads them as long as it runs. */
+	static fake_answer answers[2] = {
 		{ .status = 200, .type = STREAM, .ending = FAKE_STALL }
 	};
-	struct seen seen = { .answer = ABX_OK };
-	abx_watch_options o = options(&seen);
-	abx_watch *watch = NULL;
+	abx_watch_options o = options(seen);
 	char *body = frames(events, &answers[0].len);
-	fixture f;
 
+	*ret = NULL;
 	answers[0].body = body;
-	fixture_up(&f, answers);
-	cr_assert(abx_watch_start(f.sandbox, "/d", &o, &watch, &f.err) == ABX_OK);
+	fixture_up(f, answers);
+	cr_assert(abx_watch_start(f->sandbox, "/d", &o, ret, &f->err) == ABX_OK);
+	return body;
+}
+
+Test(client_watch, it_may_be_freed_in_its_callback)
+{
+	struct seen seen = { .answer = ABX_OK };
+	abx_watch *watch;
+	fixture f;
+	char *body = start_watch(&f, &seen, &watch);
+
 	seen.free_it = watch;
 	for (unsigned i = 0; i < 100 && !fake_server_aborted(f.server); i++)
 		abx_client_wait(f.client, 50, NULL);
@@ -122,18 +133,11 @@ Test(client_watch, it_may_be_freed_in_its_callback)
 
 Test(client_watch, a_paused_watch_goes_on_where_it_stopped)
 {
-	fake_answer answers[2] = {
-		{ .status = 200, .type = STREAM, .ending = FAKE_STALL }
-	};
 	struct seen seen = { .answer = ABX_PAUSE };
-	abx_watch_options o = options(&seen);
-	abx_watch *watch = NULL;
-	char *body = frames(events, &answers[0].len);
+	abx_watch *watch;
 	fixture f;
+	char *body = start_watch(&f, &seen, &watch);
 
-	answers[0].body = body;
-	fixture_up(&f, answers);
-	cr_assert(abx_watch_start(f.sandbox, "/d", &o, &watch, &f.err) == ABX_OK);
 	turn_until(&f, &seen, 1);
 	for (unsigned i = 0; i < 5; i++)
 		abx_client_wait(f.client, 5, NULL);

@@ -39,6 +39,13 @@ struct fixture {
 #define ENVD "Host: x\r\nE2b-Sandbox-Id: abc\r\nE2b-Sandbox-Port: 49983\r\n"
 #define USER "Host: x\r\nE2b-Sandbox-Id: abc\r\nE2b-Sandbox-Port: 8000\r\n"
 
+/* The client asks, and is sent `wanted` in time. */
+#define ASK(f, request, wanted)                                 \
+	do {                                                    \
+		wire_say(&(f)->w, request);                     \
+		WIRE_UNTIL(&(f)->w, wire_got(&(f)->w, wanted)); \
+	} while (0)
+
 /* With the sandboxes "abc" (running), "starting", "stopping", and "closed": running, its
  * ports behind the token "traffic-token", its Host masked. */
 void fixture_start(struct fixture *f);

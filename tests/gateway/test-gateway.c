@@ -32,8 +32,7 @@ Test(gateway_pass, all_forms_reach_the_sandbox_with_path_and_query)
 	cr_assert_eq(f.table.touches, 6);
 	cr_assert_eq(f.table.begins, 6);
 	WIRE_UNTIL(&f.w, f.table.ends == 6);
-	wire_say(&f.w, "GET /v1/envs HTTP/1.1\r\nHost: x\r\n\r\n");
-	WIRE_UNTIL(&f.w, wire_got(&f.w, "other"));
+	ASK(&f, "GET /v1/envs HTTP/1.1\r\nHost: x\r\n\r\n", "other");
 	fixture_stop(&f);
 }
 
@@ -42,13 +41,14 @@ Test(gateway_pass, headers_go_through_but_for_the_connections_own)
 	struct fixture f = { 0 };
 
 	fixture_start(&f);
-	wire_say(&f.w, "POST /x HTTP/1.1\r\n" USER
-		       "X-Access-Token: t\r\nConnection: X-Drop, keep-alive\r\nX-Drop: "
-		       "1\r\nKeep-Alive: 5\r\n"
-		       "TE: trailers\r\nProxy-Connection: x\r\nAGENTBOX-API-KEY: "
-		       "secret\r\nX-Api-Key: mine\r\n"
-		       "Content-Length: 3\r\n\r\nabc");
-	WIRE_UNTIL(&f.w, wire_got(&f.w, "\r\n\r\nabc"));
+	ASK(&f,
+	    "POST /x HTTP/1.1\r\n" USER
+	    "X-Access-Token: t\r\nConnection: X-Drop, keep-alive\r\nX-Drop: "
+	    "1\r\nKeep-Alive: 5\r\n"
+	    "TE: trailers\r\nProxy-Connection: x\r\nAGENTBOX-API-KEY: "
+	    "secret\r\nX-Api-Key: mine\r\n"
+	    "Content-Length: 3\r\n\r\nabc",
+	    "\r\n\r\nabc");
 	cr_assert(strstr(f.head, "Host=x\n"));
 	cr_assert(strstr(f.head, "X-Access-Token=t\n"));
 	cr_assert(strstr(f.head, "Content-Length=3\n"));
@@ -91,8 +91,7 @@ Test(gateway_pass, what_is_forgotten_is_not_used_again)
 
 	fixture_start(&f);
 	runtime = abx__gateway_runtime(f.gateway);
-	wire_say(&f.w, "GET / HTTP/1.1\r\n" ENVD "\r\n");
-	WIRE_UNTIL(&f.w, wire_got(&f.w, "hello"));
+	ASK(&f, "GET / HTTP/1.1\r\n" ENVD "\r\n", "hello");
 	runtime->ops->forget(runtime, "ns", "other");
 	runtime->ops->forget(runtime, "ns", "abc");
 	wire_say(&f.w, "GET /hold HTTP/1.1\r\n" ENVD "\r\n");
@@ -107,16 +106,22 @@ Test(gateway_pass, what_is_forgotten_is_not_used_again)
 	fixture_stop(&f);
 }
 
+/* A raw sandbox that has answered one request; the connection is kept. */
+static void start_with_a_kept_one(struct fixture *f)
+{
+	fixture_start(f);
+	fixture_go_raw(f);
+	wire_say(&f->w, "GET / HTTP/1.1\r\n" ENVD "\r\n");
+	WIRE_UNTIL(&f->w, peer_has(f, "\r\n\r\n"));
+	peer_say(f, "HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\none");
+	WIRE_UNTIL(&f->w, wire_got(&f->w, "one"));
+}
+
 Test(gateway_pass, a_kept_connection_that_went_stale_is_replaced)
 {
 	struct fixture f = { 0 };
 
-	fixture_start(&f);
-	fixture_go_raw(&f);
-	wire_say(&f.w, "GET / HTTP/1.1\r\n" ENVD "\r\n");
-	WIRE_UNTIL(&f.w, peer_has(&f, "\r\n\r\n"));
-	peer_say(&f, "HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\none");
-	WIRE_UNTIL(&f.w, wire_got(&f.w, "one"));
+	start_with_a_kept_one(&f);
 	/* The request is on its way when the sandbox closes. */
 	abx__buf_clear(&f.peer_got);
 	wire_say(&f.w, "GET /second HTTP/1.1\r\n" ENVD "\r\n");
@@ -141,12 +146,7 @@ Test(gateway_pass, a_request_whose_body_was_read_is_not_sent_twice)
 {
 	struct fixture f = { 0 };
 
-	fixture_start(&f);
-	fixture_go_raw(&f);
-	wire_say(&f.w, "GET / HTTP/1.1\r\n" ENVD "\r\n");
-	WIRE_UNTIL(&f.w, peer_has(&f, "\r\n\r\n"));
-	peer_say(&f, "HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\none");
-	WIRE_UNTIL(&f.w, wire_got(&f.w, "one"));
+	start_with_a_kept_one(&f);
 	wire_say(&f.w, "POST /second HTTP/1.1\r\n" ENVD "Content-Length: 3\r\n\r\nabc");
 	WIRE_UNTIL(&f.w, peer_has(&f, "\r\n\r\nabc"));
 	peer_close(&f);
@@ -161,8 +161,7 @@ Test(gateway_pass, kept_connections_are_closed_after_a_while)
 	int64_t end;
 
 	fixture_start(&f);
-	wire_say(&f.w, "GET / HTTP/1.1\r\n" ENVD "\r\n");
-	WIRE_UNTIL(&f.w, wire_got(&f.w, "hello"));
+	ASK(&f, "GET / HTTP/1.1\r\n" ENVD "\r\n", "hello");
 	for (end = abx__mono_ms() + 150; abx__mono_ms() < end;)
 		wire_turn(&f.w);
 	wire_say(&f.w, "GET / HTTP/1.1\r\n" ENVD "\r\n");
@@ -210,9 +209,10 @@ Test(gateway_pass, interim_answers_pass_and_100_is_not_doubled)
 
 	fixture_start(&f);
 	fixture_go_raw(&f);
-	wire_say(&f.w, "POST / HTTP/1.1\r\n" USER
-		       "Expect: 100-continue\r\nContent-Length: 2\r\n\r\n");
-	WIRE_UNTIL(&f.w, wire_got(&f.w, "100 Continue"));
+	ASK(&f,
+	    "POST / HTTP/1.1\r\n" USER
+	    "Expect: 100-continue\r\nContent-Length: 2\r\n\r\n",
+	    "100 Continue");
 	wire_say(&f.w, "ok");
 	WIRE_UNTIL(&f.w, peer_has(&f, "\r\n\r\nok"));
 	cr_assert_not(strstr(f.peer_got.data, "Expect"));
@@ -233,8 +233,7 @@ Test(gateway_stream, pieces_pass_as_they_come)
 	struct fixture f = { 0 };
 
 	fixture_start(&f);
-	wire_say(&f.w, "GET /stream HTTP/1.1\r\n" ENVD "\r\n");
-	WIRE_UNTIL(&f.w, wire_got(&f.w, "\r\n\r\n"));
+	ASK(&f, "GET /stream HTTP/1.1\r\n" ENVD "\r\n", "\r\n\r\n");
 	for (int i = 1; i <= 3; i++) {
 		abx__http_res_write(f.held, "tick", 4);
 		WIRE_UNTIL(&f.w, wire_count(&f.w, "4\r\ntick\r\n") == i);
@@ -254,8 +253,7 @@ Test(gateway_stream, a_chunked_request_passes_as_it_comes)
 	WIRE_UNTIL(&f.w, f.served == 1);
 	wire_say(&f.w, "3\r\nabc\r\n");
 	WIRE_UNTIL(&f.w, f.swallowed == 3);
-	wire_say(&f.w, "0\r\n\r\n");
-	WIRE_UNTIL(&f.w, wire_got(&f.w, "swallowed"));
+	ASK(&f, "0\r\n\r\n", "swallowed");
 	cr_assert(strstr(f.head, "Transfer-Encoding=chunked\n"));
 	cr_assert_null(strstr(f.head, "Content-Length"));
 	fixture_stop(&f);
@@ -350,9 +348,8 @@ Test(gateway_stream, an_early_answer_passes_though_the_body_is_not_through)
 	struct fixture f = { 0 };
 
 	fixture_start(&f);
-	wire_say(&f.w,
-		 "POST /early HTTP/1.1\r\n" ENVD "Content-Length: 1000000\r\n\r\nabc");
-	WIRE_UNTIL(&f.w, wire_got(&f.w, "HTTP/1.1 413 "));
+	ASK(&f, "POST /early HTTP/1.1\r\n" ENVD "Content-Length: 1000000\r\n\r\nabc",
+	    "HTTP/1.1 413 ");
 	WIRE_UNTIL(&f.w, f.w.eof);
 	fixture_stop(&f);
 }
@@ -384,8 +381,7 @@ Test(gateway_stream, a_sandbox_that_breaks_off_breaks_the_answer)
 	struct fixture f = { 0 };
 
 	fixture_start(&f);
-	wire_say(&f.w, "GET /stream HTTP/1.1\r\n" ENVD "\r\n");
-	WIRE_UNTIL(&f.w, wire_got(&f.w, "\r\n\r\n"));
+	ASK(&f, "GET /stream HTTP/1.1\r\n" ENVD "\r\n", "\r\n\r\n");
 	abx__http_res_abort(f.held);
 	WIRE_UNTIL(&f.w, f.w.eof || f.w.reset);
 	cr_assert_not(wire_got(&f.w, "0\r\n\r\n"));
@@ -397,9 +393,9 @@ Test(gateway_stream, broken_chunks_of_the_client_are_400)
 	struct fixture f = { 0 };
 
 	fixture_start(&f);
-	wire_say(&f.w, "POST /swallow HTTP/1.1\r\n" ENVD
-		       "Transfer-Encoding: chunked\r\n\r\nzz\r\n");
-	WIRE_UNTIL(&f.w, wire_got(&f.w, "HTTP/1.1 400 "));
+	ASK(&f,
+	    "POST /swallow HTTP/1.1\r\n" ENVD "Transfer-Encoding: chunked\r\n\r\nzz\r\n",
+	    "HTTP/1.1 400 ");
 	WIRE_UNTIL(&f.w, f.gone == 1 || f.served == 0);
 	fixture_stop(&f);
 }
@@ -409,8 +405,7 @@ Test(gateway_stream, what_does_not_move_is_broken_off)
 	struct fixture f = { .opts.idle_timeout_ms = 60 };
 
 	fixture_start(&f);
-	wire_say(&f.w, "GET /hold HTTP/1.1\r\n" ENVD "\r\n");
-	WIRE_UNTIL(&f.w, wire_got(&f.w, "HTTP/1.1 504 "));
+	ASK(&f, "GET /hold HTTP/1.1\r\n" ENVD "\r\n", "HTTP/1.1 504 ");
 	/* A sandbox that takes nothing of what waits for it, the answer begun or not. */
 	f.pause_all = true;
 	wire_say(&f.w,
@@ -436,8 +431,7 @@ Test(gateway_stream, a_stream_under_way_may_be_silent)
 	int64_t until;
 
 	fixture_start(&f);
-	wire_say(&f.w, "GET /stream HTTP/1.1\r\n" ENVD "\r\n");
-	WIRE_UNTIL(&f.w, wire_got(&f.w, "HTTP/1.1 200 "));
+	ASK(&f, "GET /stream HTTP/1.1\r\n" ENVD "\r\n", "HTTP/1.1 200 ");
 	until = abx__mono_ms() + 600;
 	while (abx__mono_ms() < until)
 		wire_turn(&f.w);
@@ -583,8 +577,7 @@ Test(gateway_close, with_everything_under_way_nothing_is_left)
 	struct fixture f = { 0 };
 
 	fixture_start(&f);
-	wire_say(&f.w, "GET /stream HTTP/1.1\r\n" ENVD "\r\n");
-	WIRE_UNTIL(&f.w, wire_got(&f.w, "\r\n\r\n"));
+	ASK(&f, "GET /stream HTTP/1.1\r\n" ENVD "\r\n", "\r\n\r\n");
 	f.engine.silent = true;
 	wire_done(&f.w);
 	wire_open(&f.w, &f.loop, f.front_port);

@@ -87,8 +87,7 @@ Test(gateway_refuse, control_routes_are_free_on_other_ports)
 	struct fixture f = { 0 };
 
 	fixture_start(&f);
-	wire_say(&f.w, "GET /init HTTP/1.1\r\n" USER "\r\n");
-	WIRE_UNTIL(&f.w, wire_got(&f.w, "hello"));
+	ASK(&f, "GET /init HTTP/1.1\r\n" USER "\r\n", "hello");
 	fixture_stop(&f);
 }
 
@@ -100,8 +99,7 @@ Test(gateway_refuse, a_closed_port_is_502_after_five_tries_with_growing_waits)
 	fixture_start(&f);
 	f.engine.fail_code = ABX_EUNAVAILABLE;
 	begun = abx__mono_ms();
-	wire_say(&f.w, "GET / HTTP/1.1\r\nHost: 8000-abc.x\r\n\r\n");
-	WIRE_UNTIL(&f.w, wire_got(&f.w, "HTTP/1.1 502 "));
+	ASK(&f, "GET / HTTP/1.1\r\nHost: 8000-abc.x\r\n\r\n", "HTTP/1.1 502 ");
 	cr_assert(wire_got(&f.w, "{\"sandboxId\":\"abc\",\"message\":\"The sandbox is "
 				 "running but port is not "
 				 "open\",\"port\":8000,\"code\":502}"));
@@ -116,8 +114,7 @@ Test(gateway_refuse, a_port_that_opens_meanwhile_is_reached)
 
 	fixture_start(&f);
 	f.engine.fail_first = 3;
-	wire_say(&f.w, "GET / HTTP/1.1\r\n" USER "\r\n");
-	WIRE_UNTIL(&f.w, wire_got(&f.w, "hello"));
+	ASK(&f, "GET / HTTP/1.1\r\n" USER "\r\n", "hello");
 	cr_assert_eq(f.engine.connects, 4);
 	fixture_stop(&f);
 }
@@ -152,8 +149,7 @@ Test(gateway_refuse,
 
 	fixture_start(&f);
 	f.engine.silent = true;
-	wire_say(&f.w, "GET / HTTP/1.1\r\n" USER "\r\n");
-	WIRE_UNTIL(&f.w, wire_got(&f.w, "HTTP/1.1 504 "));
+	ASK(&f, "GET / HTTP/1.1\r\n" USER "\r\n", "HTTP/1.1 504 ");
 	wire_say(&f.w, "GET / HTTP/1.1\r\n" USER "\r\n");
 	WIRE_UNTIL(&f.w, f.engine.connects == 2);
 	wire_close(&f.w);
@@ -190,13 +186,11 @@ Test(gateway_refuse, keys_are_checked_when_asked_for_and_never_passed_on)
 	struct fixture f = { .opts.check_key = check_key };
 
 	fixture_start(&f);
-	wire_say(&f.w, "GET / HTTP/1.1\r\n" USER "\r\n");
-	WIRE_UNTIL(&f.w, wire_got(&f.w, "HTTP/1.1 401 "));
+	ASK(&f, "GET / HTTP/1.1\r\n" USER "\r\n", "HTTP/1.1 401 ");
 	abx__buf_clear(&f.w.got);
-	wire_say(&f.w, "GET / HTTP/1.1\r\nHost: 80-nope.x\r\nX-API-Key: bad\r\n\r\n");
-	WIRE_UNTIL(&f.w, wire_got(&f.w, "HTTP/1.1 401 "));
-	wire_say(&f.w, "GET / HTTP/1.1\r\n" USER "X-API-Key: good\r\n\r\n");
-	WIRE_UNTIL(&f.w, wire_got(&f.w, "hello"));
+	ASK(&f, "GET / HTTP/1.1\r\nHost: 80-nope.x\r\nX-API-Key: bad\r\n\r\n",
+	    "HTTP/1.1 401 ");
+	ASK(&f, "GET / HTTP/1.1\r\n" USER "X-API-Key: good\r\n\r\n", "hello");
 	cr_assert_null(strstr(f.head, "good"));
 	fixture_stop(&f);
 }
@@ -282,9 +276,10 @@ Test(gateway_refuse, the_traffic_token_opens_the_ports_and_goes_no_further)
 	struct fixture f = { 0 };
 
 	fixture_start(&f);
-	wire_say(&f.w, "GET / HTTP/1.1\r\nHost: 80-closed.x\r\n"
-		       "e2b-traffic-access-token: traffic-token\r\n\r\n");
-	WIRE_UNTIL(&f.w, wire_got(&f.w, "hello"));
+	ASK(&f,
+	    "GET / HTTP/1.1\r\nHost: 80-closed.x\r\n"
+	    "e2b-traffic-access-token: traffic-token\r\n\r\n",
+	    "hello");
 	cr_assert_null(strstr(f.head, "traffic-token"));
 	wire_say(&f.w, "GET / HTTP/1.1\r\nHost: 49983-closed.x\r\n\r\n");
 	WIRE_UNTIL(&f.w, wire_count(&f.w, "hello") == 2);
@@ -296,10 +291,11 @@ Test(gateway_refuse, a_masked_host_hides_the_clients_own_but_not_from_envd)
 	struct fixture f = { 0 };
 
 	fixture_start(&f);
-	wire_say(&f.w, "GET / HTTP/1.1\r\nHost: 8080-closed.x\r\n"
-		       "X-Forwarded-Host: liar\r\n"
-		       "e2b-traffic-access-token: traffic-token\r\n\r\n");
-	WIRE_UNTIL(&f.w, wire_got(&f.w, "hello"));
+	ASK(&f,
+	    "GET / HTTP/1.1\r\nHost: 8080-closed.x\r\n"
+	    "X-Forwarded-Host: liar\r\n"
+	    "e2b-traffic-access-token: traffic-token\r\n\r\n",
+	    "hello");
 	cr_assert(strstr(f.head, "Host=masked.example:8080\n"), "%s", f.head);
 	cr_assert(strstr(f.head, "X-Forwarded-Host=8080-closed.x\n"), "%s", f.head);
 	cr_assert_null(strstr(f.head, "liar"));
@@ -365,14 +361,12 @@ Test(gateway_refuse, ports_that_speak_tls_are_spoken_to_through_it)
 
 	fixture_start(&f);
 	f.table.recs[0].ingress = &ingress; /* abc */
-	wire_say(&f.w, "GET / HTTP/1.1\r\nHost: 8443-abc.x\r\n\r\n");
-	WIRE_UNTIL(&f.w, wire_got(&f.w, "hello"));
+	ASK(&f, "GET / HTTP/1.1\r\nHost: 8443-abc.x\r\n\r\n", "hello");
 	cr_assert_eq(secured, 1);
 	wire_say(&f.w, "GET / HTTP/1.1\r\nHost: 8000-abc.x\r\n\r\n");
 	WIRE_UNTIL(&f.w, wire_count(&f.w, "hello") == 2);
 	cr_assert_eq(secured, 1, "the other ports are plain");
-	wire_say(&f.w, "GET / HTTP/1.1\r\nHost: 443-abc.x\r\n\r\n");
-	WIRE_UNTIL(&f.w, wire_got(&f.w, "HTTP/1.1 502 "));
+	ASK(&f, "GET / HTTP/1.1\r\nHost: 443-abc.x\r\n\r\n", "HTTP/1.1 502 ");
 	cr_assert_eq(secured, 2);
 	fixture_stop(&f);
 }
