@@ -321,14 +321,6 @@ static void send_end(abx__rpc *rpc, abx__buf *buf)
 		finish_stream(rpc, buf);
 }
 
-void abx__rpc_end(abx__rpc *rpc)
-{
-	ABX_CLEANUP_BUF abx__buf buf = ABX__BUF_INIT;
-
-	if (!rpc->is_done && rpc->req)
-		send_end(rpc, &buf);
-}
-
 void abx__rpc_send_last(abx__rpc *rpc, const ProtobufCMessage *msg)
 {
 	ABX_CLEANUP_BUF abx__buf buf = ABX__BUF_INIT;

@@ -82,7 +82,6 @@ void abx__rpc_send(abx__rpc *rpc, const ProtobufCMessage *msg);
 void abx__rpc_send_encoded(abx__rpc *rpc, const void *encoded, size_t len);
 /* From now on this is sent when nothing else was for the call's interval. Borrowed. */
 void abx__rpc_set_keepalive(abx__rpc *rpc, const ProtobufCMessage *msg);
-void abx__rpc_end(abx__rpc *rpc);
 /* The last message and the end in one piece. */
 void abx__rpc_send_last(abx__rpc *rpc, const ProtobufCMessage *msg);
 

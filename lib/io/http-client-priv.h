@@ -29,7 +29,6 @@ struct abx__http_client {
 	size_t spare_count;
 	abx__http_call *calls;
 	abx__http_call *marked;
-	size_t count;
 };
 
 struct abx__http_call {

@@ -210,7 +210,6 @@ void abx__http_call_finish(abx__http_call *call, CURLcode code)
 		client->calls = call->next;
 	if (call->next)
 		call->next->prev = call->prev;
-	client->count--;
 	abx__http_client_guard(client);
 	call->on_done(call->userdata, r, err);
 	abx_error_free(err);
@@ -377,7 +376,6 @@ int abx__http_call_start(abx__http_client *client, const abx__http_call_options 
 	if (call->next)
 		call->next->prev = call;
 	client->calls = call;
-	client->count++;
 	abx__http_client_guard(client);
 	if (ret)
 		*ret = call;
@@ -418,11 +416,6 @@ const char *abx__http_call_header(abx__http_call *call, const char *name)
 }
 
 /* ---- the client ---- */
-
-size_t abx__http_client_count(const abx__http_client *client)
-{
-	return client->count;
-}
 
 static void free_client(abx__http_client *client)
 {

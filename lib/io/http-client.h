@@ -42,8 +42,6 @@ int abx__http_client_new(const abx__http_client_options *opts, abx__http_client 
 /* Ends every call with ABX_ECANCELED (their on_done run in here) and closes the handles;
    the loop must run once more, after which the memory is gone. NULL is fine. */
 void abx__http_client_free(abx__http_client *client);
-/* Calls under way. */
-size_t abx__http_client_count(const abx__http_client *client);
 
 typedef struct abx__http_call_options {
 	const char *method;

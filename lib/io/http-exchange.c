@@ -140,16 +140,6 @@ uv_loop_t *abx__http_req_loop(const abx__http_req *req)
 	return req->link->server->opts.loop;
 }
 
-void abx__http_req_set_userdata(abx__http_req *req, void *userdata)
-{
-	req->userdata = userdata;
-}
-
-void *abx__http_req_userdata(const abx__http_req *req)
-{
-	return req->userdata;
-}
-
 void abx__http_req_on_closed(abx__http_req *req,
 			     void (*closed)(abx__http_req *req, bool answered,
 					    void *userdata),

@@ -100,7 +100,6 @@ struct abx__http_req {
 	const abx__http_req_ops *ops;
 	abx__http_head head;
 	bool live; /* between on_request and `closed` */
-	void *userdata;
 	void (*closed)(abx__http_req *req, bool answered, void *userdata);
 	void *closed_userdata;
 

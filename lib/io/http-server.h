@@ -103,13 +103,10 @@ bool abx__http_req_is_unix(const abx__http_req *req); /* came over a Unix socket
 bool abx__http_req_is_tls(const abx__http_req *req);
 uv_loop_t *abx__http_req_loop(const abx__http_req *req);
 
-/* Userdata of the handler, and a callback that runs exactly once, when the exchange is
-   over for whatever reason (answered, aborted, peer gone); after it `req` is invalid.
-   `answered` is false when the peer went first or the exchange was aborted. Never inside
-   a call of the handler's. A peer that closes its sending side while it waits for an
-   answer counts as gone. */
-void abx__http_req_set_userdata(abx__http_req *req, void *userdata);
-void *abx__http_req_userdata(const abx__http_req *req);
+/* A callback that runs exactly once, when the exchange is over for whatever reason
+   (answered, aborted, peer gone); after it `req` is invalid. `answered` is false when the
+   peer went first or the exchange was aborted. Never inside a call of the handler's. A
+   peer that closes its sending side while it waits for an answer counts as gone. */
 void abx__http_req_on_closed(abx__http_req *req,
 			     void (*closed)(abx__http_req *req, bool answered,
 					    void *userdata),
