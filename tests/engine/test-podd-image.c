@@ -77,6 +77,74 @@ PODD_TEST(an_image_without_a_shell_says_what_is_missing)
 		  podd_peer_get(&p, "c", "message"));
 }
 
+/* A layer of busybox and accounts. */
+static const char *accounts_layer(void)
+{
+	char command[600];
+
+	mkdir(in_dir("images"), 0755);
+	snprintf(command, sizeof(command),
+		 "cd %s && mkdir -p acc/bin acc/etc && cp /bin/busybox acc/bin/ && "
+		 "for i in sh mv sleep; do ln -s busybox acc/bin/$i; done",
+		 p.podd.dir);
+	cr_assert_eq(system(command), 0);
+	write_text(in_dir("acc/etc/passwd"), "root:x:0:0::/top:/bin/sh\n"
+					     "app:x:500:600::/srv/app:/bin/sh\n");
+	return in_dir("acc");
+}
+
+#define WHO "/bin/busybox id -u; /bin/busybox id -g; echo $HOME"
+
+PODD_TEST(the_user_is_the_images_or_wholly_the_templates)
+{
+	run("deploy/images/oci-layout",
+	    (const char *const[]){ in_dir("images/app"), "--user", "app",
+				   accounts_layer(), NULL });
+	run("deploy/images/oci-layout",
+	    (const char *const[]){ in_dir("images/lost"), "--user", "nosuch",
+				   in_dir("acc"), NULL });
+	podd_peer_create(&p, "a", "oci:lost", SLEEP, "");
+	cr_assert_str_eq(podd_peer_settle(&p, "a", 1), "failed");
+	cr_assert(strstr(podd_peer_get(&p, "a", "message"), "nosuch"), "%s",
+		  podd_peer_get(&p, "a", "message"));
+	/* The script's volume is root's: written to by root alone. */
+	cr_assert_str_eq(podd_peer_run(&p, "b", "oci:app", WHO,
+				       "\"securityContext\":{\"runAsUser\":0}"),
+			 "0\n0\n/top\n");
+	cr_assert_str_eq(podd_peer_run(&p, "c", "oci:lost", WHO,
+				       "\"securityContext\":{\"runAsUser\":0}"),
+			 "0\n0\n/top\n");
+}
+
+/* $(NAME) is Kubernetes', for what a template says. */
+PODD_TEST(what_an_image_runs_is_taken_as_it_is)
+{
+	char text[32] = "";
+	int fd = -1;
+
+	run("deploy/images/oci-layout",
+	    (const char *const[]){
+		    in_dir("images/raw"), "--entrypoint", "/bin/sh", "--cmd=-c", "--cmd",
+		    "echo '$(HOME)' >/out/new; mv /out/new /out/said; exec sleep 1000",
+		    accounts_layer(), NULL });
+	cr_assert_eq(
+		podd_peer_create(
+			&p, "a", "oci:raw",
+			"\"volumeMounts\":[{\"name\":\"out\",\"mountPath\":\"/out\"}]",
+			"\"volumes\":[{\"name\":\"out\",\"emptyDir\":{}}]"),
+		0, "%s", podd_peer_message(&p));
+	cr_assert_str_eq(podd_peer_settle(&p, "a", 1), "running", "%s",
+			 podd_peer_get(&p, "a", "message"));
+	for (int i = 0;
+	     i < 4000 && (fd = open(in_dir("podd/pods/t_a/vol/out/said"), O_RDONLY)) < 0;
+	     i++)
+		nanosleep(&(struct timespec){ .tv_nsec = 5000000 }, NULL);
+	cr_assert_geq(fd, 0);
+	cr_assert_gt(read(fd, text, sizeof(text) - 1), 0);
+	close(fd);
+	cr_assert_str_eq(text, "$(HOME)\n");
+}
+
 PODD_TEST(an_image_that_does_not_exist_is_named)
 {
 	podd_peer_create(&p, "a", "oci:nosuch", SLEEP, "");

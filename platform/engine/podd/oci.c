@@ -206,13 +206,16 @@ static int identify(const struct start_plan *plan, int root_fd, struct identity 
 		    abx_error **reterr)
 {
 	uint32_t id, gid;
-	int r = image_user(plan, root_fd, who, reterr);
+	int r;
 
-	if (r < 0)
-		return r;
+	/* The template's user replaces the image's whole User: its group and home, too.
+	 */
 	if (plan->spec->uid >= 0) {
 		who->uid = (uint32_t)plan->spec->uid;
-		who->gid = 0;
+	} else {
+		r = image_user(plan, root_fd, who, reterr);
+		if (r < 0)
+			return r;
 	}
 	if (plan->spec->gid >= 0)
 		who->gid = (uint32_t)plan->spec->gid;
@@ -265,6 +268,12 @@ static int merge_env(const struct start_plan *plan, const struct identity *who,
 	return ABX_OK;
 }
 
+static void push_all(json_object *a, char *const *from)
+{
+	for (size_t i = 0; from && from[i]; i++)
+		push(a, from[i]);
+}
+
 static int push_expanded(json_object *a, char *const *from, char *const *env)
 {
 	for (size_t i = 0; from && from[i]; i++) {
@@ -279,19 +288,19 @@ static int push_expanded(json_object *a, char *const *from, char *const *env)
 	return ABX_OK;
 }
 
-/* Kubernetes' rule: command replaces Entrypoint and Cmd; args alone replace Cmd. */
+/* Kubernetes' rule: command replaces Entrypoint and Cmd; args alone replace Cmd; $(NAME)
+ * is looked for in the template's, not in the image's. */
 static int make_args(const struct start_plan *plan, char *const *env, json_object *args)
 {
 	const abx__spec_container *c = plan->spec;
-	int r = push_expanded(args, c->command ? c->command : plan->image->entrypoint,
-			      env);
+	int r = push_expanded(args, c->command, env);
 
+	if (!c->command)
+		push_all(args, plan->image->entrypoint);
 	if (r == ABX_OK)
-		r = push_expanded(args,
-				  c->args      ? c->args
-				  : c->command ? NULL
-					       : plan->image->cmd,
-				  env);
+		r = push_expanded(args, c->args, env);
+	if (!c->command && !c->args)
+		push_all(args, plan->image->cmd);
 	return r;
 }
 
