@@ -126,7 +126,10 @@ static int info_answer(abx_op *op, int status, abx_error **reterr)
 		return r;
 	r = abx__file_info_parse(obj, &info);
 	if (r < 0)
-		return abx__error_set(reterr, r, "the answer does not describe a file");
+		return r == ABX_ENOMEM
+			       ? abx__error_nomem(reterr)
+			       : abx__error_set(reterr, r,
+						"the answer does not describe a file");
 	op->result = info;
 	return ABX_OK;
 }
