@@ -64,6 +64,7 @@ static void on_signal(uv_signal_t *handle, int signum)
 	(void)signum;
 	uv_close((uv_handle_t *)&sigterm, NULL);
 	uv_close((uv_handle_t *)&sigint, NULL);
+	abx__interpreter_close(&envd.interpreter);
 	abx__processes_close(&envd.processes);
 	abx__watch_pollers_close(&envd.watches);
 	abx__http_server_close(envd.http, on_closed, handle->loop);

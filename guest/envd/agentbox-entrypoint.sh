@@ -8,6 +8,8 @@
 #                            before anybody uses it; sleeps instead of starting envd
 #   AGENTBOX_AWAIT_INIT      "false": answer calls before the first /init
 #   AGENTBOX_ENVD_VERBOSE    "true": log every request
+#   AGENTBOX_CODE_INTERPRETER  "off": port 49999 is left alone; "warm": the code interpreter and its first kernel are
+#                            started with the Pod; else it starts when somebody connects (images with ipykernel)
 #   AGENTBOX_ENVD_FLAGS      more flags for envd
 #   AGENTBOX_ROOT            tests only: the root whose files are changed ("")
 set -u
@@ -25,6 +27,11 @@ fi
 set -- -isnotfc -no-cgroups -prepare-image "${root:-/}" -image-env "$profile"
 [ "${AGENTBOX_AWAIT_INIT:-}" = false ] || set -- "$@" -await-init
 [ "${AGENTBOX_ENVD_VERBOSE:-}" = true ] && set -- "$@" -verbose
+case ${AGENTBOX_CODE_INTERPRETER:-} in
+off) ;;
+warm) set -- "$@" -interpreter "$AGENTBOX_DIR/agentbox-interpreter.pyz" -interpreter-warm ;;
+*) set -- "$@" -interpreter "$AGENTBOX_DIR/agentbox-interpreter.pyz" ;;
+esac
 # Unquoted on purpose: a list of words.
 # shellcheck disable=SC2086
 exec "$AGENTBOX_DIR/envd" "$@" ${AGENTBOX_ENVD_FLAGS:-}

@@ -97,6 +97,8 @@ int abx__envd_start(abx__envd *envd, uv_loop_t *loop, const abx__envd_options *o
 	write_marker(envd, opts->run_dir ? opts->run_dir : "/run/e2b");
 	if (opts->profile_file)
 		write_profile(envd, opts->profile_file);
+	envd->port = *ret_port;
+	abx__interpreter_init(&envd->interpreter, envd, opts);
 	return ABX_OK;
 }
 

@@ -17,6 +17,7 @@
 #include "base/log.h"
 #include "base/map.h"
 #include "base/secret.h"
+#include "envd/interpreter.h"
 #include "envd/process.h"
 #include "envd/users.h"
 #include "envd/watch.h"
@@ -38,6 +39,9 @@ typedef struct abx__envd_options {
 	const char *image_root;   /* NULL: none; see abx__image_prepare() */
 	const char *profile_file; /* NULL: none; the image's environment for login shells
 				     is written there */
+	const char *interpreter;  /* NULL: none; the code interpreter's program */
+	uint16_t interpreter_port;
+	bool interpreter_warm; /* started at once, its kernel too */
 } abx__envd_options;
 
 typedef struct abx__envd {
@@ -48,6 +52,7 @@ typedef struct abx__envd {
 	bool await_init;
 	bool is_initialized; /* a /init was accepted */
 	bool is_installing_ca;
+	uint16_t port;
 
 	abx__secret *token; /* NULL: everything is open */
 	char *default_user; /* never NULL once started */
@@ -60,6 +65,7 @@ typedef struct abx__envd {
 	abx__users users;
 	abx__processes processes;
 	abx__watches watches;
+	abx__interpreter interpreter;
 	int64_t started_us;
 } abx__envd;
 

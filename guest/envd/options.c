@@ -18,6 +18,11 @@ const char abx__envd_help[] =
 	"`user`\n"
 	"  -image-env FILE   write the environment of this process to FILE, for login "
 	"shells\n"
+	"  -interpreter FILE the code interpreter, started when somebody connects, in "
+	"images\n"
+	"                    whose python3 has ipykernel\n"
+	"  -interpreter-port N  where it is reached (49999)\n"
+	"  -interpreter-warm start it at once, and its first kernel\n"
 	"  -run-dir DIR      where .E2B_SANDBOX is put (/run/e2b)\n"
 	"  -no-cgroups       do not place commands in cgroups (this daemon never does)\n"
 	"  -cgroup-root DIR  accepted with -no-cgroups only\n"
@@ -48,6 +53,9 @@ static const struct option options[] = {
 	{ "await-init", FLAG, AT(opts.await_init), 0 },
 	{ "prepare-image", STRING, AT(opts.image_root), 0 },
 	{ "image-env", STRING, AT(opts.profile_file), 0 },
+	{ "interpreter", STRING, AT(opts.interpreter), 0 },
+	{ "interpreter-port", PORT, AT(opts.interpreter_port), 0 },
+	{ "interpreter-warm", FLAG, AT(opts.interpreter_warm), 0 },
 	{ "run-dir", STRING, AT(opts.run_dir), 0 },
 	{ "verbose", FLAG, AT(opts.verbose), 0 },
 	{ "no-cgroups", FLAG, AT(no_cgroups), 0 },
@@ -106,7 +114,8 @@ static int set_value(const struct option *option, const char *value,
 int abx__envd_options_read(int argc, char **argv, abx__envd_options *opts,
 			   enum abx__envd_action *ret_action, abx_error **reterr)
 {
-	struct parsed parsed = { .opts = { .port = ABX__ENVD_PORT } };
+	struct parsed parsed = { .opts = { .port = ABX__ENVD_PORT,
+					   .interpreter_port = ABX__INTERPRETER_PORT } };
 
 	*ret_action = ABX__ENVD_RUN;
 	for (int i = 1; i < argc; i++) {

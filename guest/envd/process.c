@@ -245,6 +245,8 @@ static void on_sigchld(uv_signal_t *handle, int signum)
 		HASH_FIND(hh, table->by_pid, &key, sizeof(key), process);
 		if (process && !process->has_exited)
 			on_exit_status(process, status);
+		else
+			abx__interpreter_on_exit(&table->envd->interpreter, pid, status);
 	}
 }
 

@@ -43,6 +43,10 @@ void abx__gateway_unhold(abx__gateway *gateway);
 	"The sandbox is paused, and wakes up for requests that carry " \
 	"its access token in the header 'X-Access-Token'"
 #define ABX__GATEWAY_PORT_CLOSED "The sandbox is running but port is not open"
+#define ABX__GATEWAY_NO_INTERPRETER                                                 \
+	"This sandbox has no code interpreter: its image's python3 needs the "      \
+	"package ipykernel (Debian: python3-ipykernel). Use an image that has it, " \
+	"as the template code-interpreter-v1 does"
 #define ABX__GATEWAY_TOKEN_MISSING                                    \
 	"Sandbox is secured with traffic access token. Token header " \
 	"'" ABX__GATEWAY_TOKEN_HEADER "' is missing"

@@ -343,6 +343,22 @@ static void send_request(passage *p)
 		abx__http_conn_flush(conn);
 }
 
+/* The SDKs take the usual 502 for a sandbox that is gone. */
+static bool is_for_interpreter(const passage *p)
+{
+	static const char *const paths[] = { "/execute", "/contexts" };
+
+	for (size_t i = 0; p->port == 49999 && i < sizeof(paths) / sizeof(paths[0]);
+	     i++) {
+		size_t len = strlen(paths[i]);
+
+		if (strncmp(p->target, paths[i], len) == 0 &&
+		    strchr("/?", p->target[len]))
+			return true;
+	}
+	return false;
+}
+
 static void on_connected(void *userdata, int r, abx__upstream *up, const abx_error *err)
 {
 	passage *p = userdata;
@@ -352,6 +368,10 @@ static void on_connected(void *userdata, int r, abx__upstream *up, const abx_err
 	if (r == ABX_OK) {
 		p->up = up;
 		send_request(p);
+		return;
+	}
+	if (r == ABX_EUNAVAILABLE && is_for_interpreter(p)) {
+		give_up(p, 501, p->port, ABX__GATEWAY_NO_INTERPRETER);
 		return;
 	}
 	if (r == ABX_EUNAVAILABLE) {

@@ -403,8 +403,9 @@ Test(guest_units, entrypoint_becomes_envd)
 	ABX_CLEANUP(abx__freep) char *args = in_dir("args");
 	ABX_CLEANUP(abx__freep)
 	char *want = abx__strf("-isnotfc -no-cgroups -prepare-image %s -image-env "
-			       "%s/etc/profile.d/zzz-agentbox-image-env.sh -await-init\n",
-			       dir, dir);
+			       "%s/etc/profile.d/zzz-agentbox-image-env.sh -await-init "
+			       "-interpreter %s/agentbox-interpreter.pyz\n",
+			       dir, dir, dir);
 
 	put_fake_envd();
 	run_entrypoint(NULL);
@@ -419,10 +420,18 @@ Test(guest_units, entrypoint_passes_its_settings_on)
 			       "%s/etc/profile.d/zzz-agentbox-image-env.sh -verbose "
 			       "-port 7\n",
 			       dir, dir);
+	ABX_CLEANUP(abx__freep)
+	char *warm = abx__strf("-isnotfc -no-cgroups -prepare-image %s -image-env "
+			       "%s/etc/profile.d/zzz-agentbox-image-env.sh -await-init "
+			       "-interpreter %s/agentbox-interpreter.pyz "
+			       "-interpreter-warm\n",
+			       dir, dir, dir);
 
 	put_fake_envd();
-	run_entrypoint((const char *const[]){ "AGENTBOX_AWAIT_INIT=false",
-					      "AGENTBOX_ENVD_VERBOSE=true",
-					      "AGENTBOX_ENVD_FLAGS=-port 7", NULL });
+	run_entrypoint((const char *const[]){
+		"AGENTBOX_AWAIT_INIT=false", "AGENTBOX_ENVD_VERBOSE=true",
+		"AGENTBOX_CODE_INTERPRETER=off", "AGENTBOX_ENVD_FLAGS=-port 7", NULL });
 	expect_file(args, want);
+	run_entrypoint((const char *const[]){ "AGENTBOX_CODE_INTERPRETER=warm", NULL });
+	expect_file(args, warm);
 }

@@ -114,6 +114,7 @@ static const char *const host_copies[] = {
 	"ld.so.cache",
 	"ld.so.conf",
 	"ld.so.conf.d/",
+	"matplotlibrc",
 	"bash.bashrc",
 	"inputrc",
 	"mime.types",
@@ -202,9 +203,10 @@ static int write_files(int fd, const struct text_file *files, abx_error **reterr
 /* The files that make a runtime; tini may be Debian's. */
 static int copy_runtime(struct podd *podd, int fd, abx_error **reterr)
 {
-	static const char *const names[] = { "envd", "tini", "agentbox-entrypoint.sh" };
+	static const char *const names[] = { "envd", "tini", "agentbox-entrypoint.sh",
+					     "agentbox-interpreter.pyz" };
 
-	for (size_t i = 0; i < 3; i++) {
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
 		char from[64], to[64];
 
 		snprintf(from, sizeof(from), "rt/%s", names[i]);
@@ -360,10 +362,12 @@ static int layer_name(struct podd *podd, const char *kind, char out[64],
 {
 	static const char *const host_paths[] = {
 		"/etc/alternatives", "/etc/ld.so.cache", "/etc/ssl/certs",
-		"/usr/bin/python3",  "/bin/busybox",     "/usr/lib/os-release"
+		"/usr/bin/python3",  "/bin/busybox",     "/usr/lib/os-release",
+		"/etc/matplotlibrc"
 	};
 	static const char *const rt[] = { "rt/envd", "rt/tini",
-					  "rt/agentbox-entrypoint.sh" };
+					  "rt/agentbox-entrypoint.sh",
+					  "rt/agentbox-interpreter.pyz" };
 	abx__buf buf = ABX__BUF_INIT;
 	uint8_t hash[ABX__SHA256_LEN];
 	char hex[17];
@@ -372,7 +376,7 @@ static int layer_name(struct podd *podd, const char *kind, char out[64],
 	abx__buf_adds(&buf, SHAPE "\n");
 	for (size_t i = 0; i < sizeof(host_paths) / sizeof(host_paths[0]); i++)
 		add_stamp(&buf, AT_FDCWD, host_paths[i]);
-	for (size_t i = 0; i < 3; i++)
+	for (size_t i = 0; i < sizeof(rt) / sizeof(rt[0]); i++)
 		add_stamp(&buf, podd->dir_fd, rt[i]);
 	r = buf.data ? abx__sha256(buf.data, buf.len, hash) : ABX_ENOMEM;
 	abx__buf_done(&buf);

@@ -104,7 +104,7 @@ static int take_lock(struct podd *podd, abx_error **reterr)
 				podd->options.state_dir, podd->tag);
 }
 
-/* The three files Pods get to see, under the names they have in a Pod. */
+/* The files Pods get to see, under the names they have in a Pod. */
 static int copy_runtime(struct podd *podd, abx_error **reterr)
 {
 	static const struct {
@@ -114,6 +114,7 @@ static int copy_runtime(struct podd *podd, abx_error **reterr)
 		{ "rt/envd", { "agentbox-envd", "envd" } },
 		{ "rt/tini", { "tini", "tini-static" } },
 		{ "rt/agentbox-entrypoint.sh", { "agentbox-entrypoint.sh" } },
+		{ "rt/agentbox-interpreter.pyz", { "agentbox-interpreter.pyz" } },
 	};
 
 	if (abx__fs_mkdir(podd->dir_fd, "rt", 0755, 0) < 0)

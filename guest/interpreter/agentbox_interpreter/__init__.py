@@ -1,0 +1,1 @@
+"""The code interpreter of a sandbox; see guest/interpreter/README.md."""
