@@ -236,6 +236,17 @@ def _():
     assert "drops what it forwards" not in restart_podd()
 
 
+@step("a firewall that empties nftables when it reloads: podd's rules come back, and the log says so")
+def _():
+    before, said = rules(), len(podd_log())
+    run("nft", "flush", "ruleset")
+    wait_for("the rules", lambda: subprocess.run(["nft", "list", "table", "inet", TABLE], capture_output=True).returncode == 0, 60)
+    assert rules() == before
+    wait_for("a warning", lambda: "they are set again" in podd_log()[said:])
+    assert a.sh("curl -sS --max-time 20 http://%s/peer" % WEB) == HOST
+    assert not reached(a, "tcp('%s', 9000)" % HOST)
+
+
 @step("the instance ends: no link, no rule, no namespace of it is left")
 def _():
     assert a.kill() == 204 and b.kill() == 204

@@ -178,6 +178,53 @@ static int write_rules(struct podd *podd, bool own_address)
 	return r;
 }
 
+/* ---- rules that went away: `nft flush ruleset`, as a firewall does when it reloads ----
+ */
+
+enum { RULES_ARE_THERE, RULES_SET_AGAIN, RULES_REFUSED };
+
+static void on_rules_checked(struct child *child, int status)
+{
+	struct podd *podd = child->owner;
+
+	if (!WIFEXITED(status) || WEXITSTATUS(status) == RULES_ARE_THERE)
+		return;
+	if (WEXITSTATUS(status) == RULES_SET_AGAIN)
+		abx__log_warn(podd->log,
+			      "the rules between Pods and the host had been removed; "
+			      "they are set again",
+			      "table=\"inet agentbox-%s\"", podd->tag);
+	else
+		abx__log_error(podd->log,
+			       "the rules between Pods and the host were removed and "
+			       "cannot be set again",
+			       "table=\"inet agentbox-%s\"", podd->tag);
+}
+
+void abx__net_check_rules(struct podd *podd)
+{
+	char list[64], err[256];
+	pid_t pid;
+
+	if (!podd->net.enabled || podd->rules_job.pid)
+		return;
+	pid = abx__child_fork();
+	if (pid == 0) {
+		snprintf(list, sizeof(list), "list table inet agentbox-%s", podd->tag);
+		if (abx__nft_apply(list, err, sizeof(err)) == ABX_OK)
+			_exit(RULES_ARE_THERE);
+		_exit(write_rules(podd, true) == ABX_OK ||
+				      write_rules(podd, false) == ABX_OK
+			      ? RULES_SET_AGAIN
+			      : RULES_REFUSED);
+	}
+	if (pid < 0)
+		return;
+	podd->rules_job =
+		(struct child){ .pid = pid, .on_exit = on_rules_checked, .owner = podd };
+	abx__child_add(podd, &podd->rules_job);
+}
+
 /* An address range that no route leads to; kept, so that Pods that live on keep theirs.
  */
 static int choose_range(struct podd *podd, int nl)

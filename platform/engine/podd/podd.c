@@ -255,6 +255,7 @@ static void on_sweep(uv_timer_t *timer)
 
 	trim_logs(podd);
 	abx__cgroup_sweep(podd);
+	abx__net_check_rules(podd);
 	abx__folder_sweep(podd);
 	abx__snapshots_sweep(podd);
 	abx__folder_trash_kick(podd);

@@ -158,6 +158,8 @@ struct net {
 
 int abx__net_open(struct podd *podd, abx_error **reterr);
 void abx__net_sweep(struct podd *podd);
+/* Sets the rules again when somebody removed them; a child looks. */
+void abx__net_check_rules(struct podd *podd);
 void abx__net_purge(struct podd *podd);
 /* In a child: makes the Pod's namespaces and its link; fills the descriptors. userns_fd
  * is -1 without one. */
@@ -422,6 +424,7 @@ struct podd {
 	struct stat crun_stat;
 	struct cgroups cgroups;
 	struct net net;
+	struct child rules_job;
 	struct pod *pods;
 	struct child *children;
 	struct {
