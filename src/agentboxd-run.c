@@ -652,7 +652,9 @@ static int assemble(app *a, abx_error **reterr)
 
 	if (!key || !pair)
 		return abx__error_nomem(reterr);
-	r = abx__store_sqlite_open(&a->loop, &store, &a->store, reterr);
+	r = agentboxd_capacity_load(a->s, &a->capacity, reterr);
+	if (r == ABX_OK)
+		r = abx__store_sqlite_open(&a->loop, &store, &a->store, reterr);
 	if (r == ABX_OK)
 		r = abx__seal_load(key, &a->seal, reterr);
 	if (r == ABX_OK)
@@ -660,8 +662,6 @@ static int assemble(app *a, abx_error **reterr)
 				  reterr);
 	if (r == ABX_OK)
 		r = new_engine(a, reterr);
-	if (r == ABX_OK)
-		r = agentboxd_capacity_load(a->s, &a->capacity, reterr);
 	if (r == ABX_OK)
 		r = new_control(a, reterr);
 	if (r == ABX_OK)

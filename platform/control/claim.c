@@ -102,6 +102,7 @@ static int admit(abx__control *control, abx__pool *pool,
 		capacity_error(pool, "the claim queue is full", &err);
 	else
 		return ABX_OK;
+	abx__meter_claim_refused(pool);
 	abx__env_tell(pool->env, pool, true, ABX__EVENT_CLAIM_REFUSED, NULL, "%s",
 		      abx_error_message(err));
 	if (reterr)
@@ -140,6 +141,7 @@ static void enqueue(abx__claim *claim, const abx__claim_request *request,
 	if (pool->config.policy.enabled && pool->env)
 		abx__env_state_changed(pool->env);
 	abx__claims_dispatch(pool);
+	claim->waited = claim->state == ABX__CLAIM_QUEUED;
 	if (pool->waiting > 0) {
 		abx__pool_touch(pool, false);
 		if (pool->config.policy.enabled && !pool->deleting)
@@ -267,6 +269,7 @@ static void take(abx__claim *claim, abx__podrec *pod)
 		return;
 	}
 	claim->state = ABX__CLAIM_WRITING;
+	abx__meter_claim_taken(claim, change.image != NULL);
 	abx__control_set_timer(claim->control, &claim->timer, claim->startup_deadline_ms);
 	abx__podrec_set_state(pod, ABX__PODREC_STARTING);
 	if (change.image)
@@ -295,6 +298,7 @@ void abx__claim_fail(abx__claim *claim, int r, const abx_error *err,
 	abx__claim_done done = claim->done;
 	void *userdata = claim->userdata;
 
+	abx__meter_claim_ended(claim, r);
 	if (r != ABX_ECANCELED && claim->pool)
 		abx__env_tell(claim->pool->env, claim->pool, true,
 			      pod ? ABX__EVENT_CLAIM_FAILED : ABX__EVENT_CLAIM_REFUSED,
@@ -420,6 +424,7 @@ static void succeed(abx__claim *claim)
 	abx__podrec_set_state(s->pod, ABX__PODREC_RUNNING);
 	abx__sandbox_arm_idle(s);
 	abx__metrics_wake(claim->control);
+	abx__meter_claim_ended(claim, ABX_OK);
 	s->claim = NULL;
 	claim->sandbox = NULL;
 	abx__claim_free(claim);

@@ -162,7 +162,7 @@ int abx__control_new(const abx__control_config *config, abx__control **ret,
 				abx__metrics_fired, control) < 0 ||
 	    abx__timers_reserve(&control->timers, &control->close_timer, on_close_timer,
 				control) < 0 ||
-	    abx__history_init(control) < 0) {
+	    abx__history_init(control) < 0 || abx__control_meters_init(control) < 0) {
 		abx__control_free(control);
 		return abx__error_nomem(reterr);
 	}
@@ -187,6 +187,8 @@ void abx__control_free(abx__control *control)
 	while (control->pools)
 		abx__pool_free(control->pools);
 	abx__env_states_done(control);
+	abx__meters_free(control->meters);
+	control->meters = NULL;
 	while (control->templates) {
 		abx__template *t = control->templates;
 

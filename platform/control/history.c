@@ -478,6 +478,7 @@ void abx__history_add(abx__sandbox *s, const char *stop_reason,
 	if (s->recorded || !live->pod)
 		return;
 	s->recorded = true;
+	abx__meter_sandbox_ended(s, stop_reason);
 	abx__history_forget(s->control, s->id);
 	r = record_new(h, &ended);
 	if (!r || insert(h, r) < 0) {
@@ -489,6 +490,11 @@ void abx__history_add(abx__sandbox *s, const char *stop_reason,
 	}
 	write_again(r, true);
 	look_at_bounds(h);
+}
+
+size_t abx__history_count(const abx__control *control)
+{
+	return control->history->count;
 }
 
 const abx__ended *abx__control_ended(const abx__control *control, const char *id)

@@ -22,6 +22,7 @@
 #include "base/id.h"
 #include "control/autoscale.h"
 #include "control/control.h"
+#include "control/meters.h"
 #include "control/timers.h"
 #include "model/keys.h"
 #include "model/names.h"
@@ -192,6 +193,7 @@ struct abx__podrec {
 	uint64_t stale_version; /* a claim met a conflict at this one: wait for news of
 				   the Pod */
 	int64_t idle_since_ms;
+	int64_t released_ms;  /* given back, not idle yet; 0: not on that way */
 	int64_t doomed_at_ms; /* a scale-down marked it; 0: none */
 	abx__timer timer;     /* retry of a delete, replacement of a failed one */
 	int64_t retry_ms;
@@ -221,7 +223,9 @@ struct abx__claim {
 	int64_t startup_deadline_ms, queue_deadline_ms, asked_ms;
 	abx__timer timer;
 	int conflicts;
-	bool nomem; /* found when it took a Pod; the timer tells */
+	bool nomem;           /* found when it took a Pod; the timer tells */
+	bool waited, swapped; /* in the queue; for another image */
+	int64_t taken_ms;     /* a Pod was; 0: none */
 	bool secure;
 	abx__map env_vars;
 	abx__map labels, annotations; /* all but what is known only with the Pod */
@@ -306,6 +310,7 @@ struct abx__control {
 	abx__snapshot *snapshots; /* the newest first */
 	abx__history *history;
 	abx__env_state *env_states;
+	abx__meters *meters;
 	abx__sandboxes sandboxes;
 	abx__write *writes; /* the head is in flight when write_running */
 	bool write_running;
@@ -526,6 +531,19 @@ void abx__pool_recall(abx__pool *pool);
 void abx__env_tell(abx__env *env, const abx__pool *pool, bool warning, const char *reason,
 		   const char *action, const char *fmt, ...)
 	__attribute__((format(printf, 6, 7)));
+
+size_t abx__history_count(const abx__control *control);
+
+/* meters.c: what control/meters.h tells. */
+int abx__control_meters_init(abx__control *control);
+void abx__meter_claim_ended(const abx__claim *claim, int r);
+void abx__meter_claim_refused(const abx__pool *pool);
+void abx__meter_claim_taken(abx__claim *claim, bool swapped);
+void abx__meter_sandbox_ended(const abx__sandbox *sandbox, const char *stop_reason);
+void abx__meter_pod_written(const abx__podrec *pod, enum abx__podrec_write write, int r);
+void abx__meter_pod_recycled(abx__podrec *pod);
+void abx__meter_count(abx__control *control, enum abx__control_meter meter);
+void abx__meter_pool_gone(const abx__pool *pool);
 
 /* lifecycle.c */
 int abx__lifecycle_put(const abx__sandbox *sandbox, abx__map *annotations);

@@ -111,6 +111,10 @@ void abx__podrec_update_idle(abx__podrec *pod)
 
 	if (!pool || should == pod->in_idle_list)
 		return;
+	if (should)
+		abx__meter_pod_recycled(pod);
+	else if (pod->write != ABX__WRITE_CLAIM)
+		abx__meter_count(pod->control, ABX__METER_EVICTED);
 	pod->in_idle_list = should;
 	if (should) {
 		DL_PREPEND2(pool->idle, pod, idle_prev, idle_next);
@@ -385,6 +389,7 @@ static void on_changed(void *userdata, int r, const abx__pod *view, const abx_er
 	if (write == ABX__WRITE_CLAIM || write == ABX__WRITE_RELEASE)
 		pod->target_generation =
 			r == ABX_OK && view ? view->generation : pod->generation;
+	abx__meter_pod_written(pod, write, r);
 	if (!pod->gone) {
 		if (write == ABX__WRITE_RELEASE)
 			released(pod, r, err);
@@ -617,6 +622,7 @@ void abx__pod_release(abx__podrec *pod, const char *stop_reason,
 			      pod->key, stop_reason,
 			      failure_reason ? failure_reason : "");
 	}
+	pod->released_ms = abx__control_mono(pod->control);
 	pod->want_release = true;
 	pod->want_persist = pod->want_move = false;
 	abx__podrec_set_state(pod, ABX__PODREC_STOPPING);

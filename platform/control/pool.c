@@ -60,6 +60,7 @@ void abx__pool_free(abx__pool *pool)
 		DL_DELETE(pool->env->pools, pool);
 	if (pool->hh.tbl)
 		HASH_DEL(pool->control->pools, pool);
+	abx__meter_pool_gone(pool);
 	abx__timers_release(&pool->control->timers, &pool->timer);
 	abx__timers_release(&pool->control->timers, &pool->scale_timer);
 	abx__pool_config_done(&pool->config);
@@ -134,9 +135,11 @@ static bool is_protected(abx__pool *pool, abx__podrec *pod, int64_t now)
 {
 	if (!pool->config.policy.enabled || !pod->in_idle_list)
 		return false;
-	if (pod->doomed_at_ms == 0)
+	if (pod->doomed_at_ms == 0) {
+		abx__meter_count(pool->control, ABX__METER_PROTECTED);
 		pod->doomed_at_ms =
 			now + (int64_t)pool->config.policy.protection_s * 1000;
+	}
 	if (pod->doomed_at_ms <= now)
 		return false;
 	abx__control_set_timer_sooner(pool->control, &pool->timer, pod->doomed_at_ms);

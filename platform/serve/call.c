@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "base/str.h"
 #include "serve/list.h"
+#include "serve/prometheus.h"
 
 #define SERVER_VERSION_HEADER "X-AgentBox-Server-Version"
 
@@ -91,6 +92,7 @@ abx__call *abx__call_new(abx__serve *serve, abx__http_req *req, enum abx__surfac
 		return NULL;
 	}
 	call->serve = serve;
+	call->began_ms = serve->clock->mono_ms(serve->clock->userdata);
 	call->req = req;
 	call->surface = surface;
 	call->refs = 1;
@@ -108,15 +110,21 @@ void abx__call_header(abx__call *call, const char *name, const char *value)
 		abx__http_res_header(call->req, name, value);
 }
 
-static void send_bytes(abx__call *call, int status, const char *data, size_t len)
+void abx__call_text(abx__call *call, int status, const char *content_type,
+		    const char *data, size_t len)
 {
 	if (!call->req || abx__http_res_begun(call->req))
 		return;
 	call->reading = false;
+	abx__prometheus_answered(call, status);
 	if (abx__http_res_header(call->req, SERVER_VERSION_HEADER, abx_version()) < 0 ||
-	    abx__http_res_send(call->req, status, data ? "application/json" : NULL, data,
-			       len) < 0)
+	    abx__http_res_send(call->req, status, content_type, data, len) < 0)
 		abx__http_res_abort(call->req);
+}
+
+static void send_bytes(abx__call *call, int status, const char *data, size_t len)
+{
+	abx__call_text(call, status, data ? "application/json" : NULL, data, len);
 }
 
 void abx__call_nomem(abx__call *call)

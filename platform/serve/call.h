@@ -13,6 +13,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "base/meter.h"
 #include "io/json.h"
 #include "model/schema.h"
 #include "serve/approvals.h"
@@ -51,7 +52,8 @@ struct abx__call {
 	char *params[ABX__CALL_PARAMS]; /* decoded {parts} of the path */
 	json_object *body;
 	unsigned refs;
-	size_t pending; /* parts of an answer that are waited for */
+	int64_t began_ms; /* monotonic */
+	size_t pending;   /* parts of an answer that are waited for */
 	bool reading;
 	int64_t deadline_ms; /* for the body */
 	abx__claim *claim;   /* waiting; cancelled when the peer goes */
@@ -73,9 +75,10 @@ struct abx__serve {
 	char *console_url; /* NULL: not known */
 	const abx__clock *clock;
 	const abx__log *log;
-	abx__call *calls; /* open ones */
-	uv_timer_t timer; /* while a body is being read */
-	uv_timer_t sweep; /* while approvals wait */
+	abx__meters *meters; /* of requests; see prometheus.h */
+	abx__call *calls;    /* open ones */
+	uv_timer_t timer;    /* while a body is being read */
+	uv_timer_t sweep;    /* while approvals wait */
 	unsigned open_timers;
 	void (*closed)(void *userdata);
 	void *closed_userdata;
@@ -90,6 +93,9 @@ void abx__call_drop(abx__call *call);
 /* Takes `value`; NULL is out of memory (500). */
 void abx__call_json(abx__call *call, int status, json_object *value);
 void abx__call_empty(abx__call *call, int status);
+/* An answer that is not JSON; copied. */
+void abx__call_text(abx__call *call, int status, const char *content_type,
+		    const char *text, size_t len);
 /* A completion of control/ for a held call (userdata): 204, or the error. */
 void abx__call_on_gone(void *userdata, int r, const abx_error *err);
 void abx__call_fail(abx__call *call, int status, const char *fmt, ...)

@@ -96,59 +96,32 @@ void abx__native_namespaces(abx__call *call)
 
 /* ---- statistics ---- */
 
-static int count_in(json_object *counts, const char *key)
-{
-	json_object *n = NULL;
-	int64_t before =
-		json_object_object_get_ex(counts, key, &n) ? json_object_get_int64(n) : 0;
-
-	return abx__json_set_i64(counts, key, before + 1);
-}
-
-typedef struct counts {
-	int64_t total;
-	json_object *by_status, *by_namespace;
-} counts;
-
 /* Of all, or of what the caller itself has in its namespace. */
-static int count_sandboxes(const abx__call *call, bool all, counts *n)
-{
-	const abx__sandboxes *table = abx__control_sandboxes(call->serve->control);
-	const abx__sandbox_rec *rec;
-
-	for (size_t i = 0; abx__sandboxes_at(table, i, &rec); i++) {
-		if (!all && (!abx__list_visible(&call->who, rec) ||
-			     !abx__str_eq(call->who.namespace_, rec->namespace_)))
-			continue;
-		n->total++;
-		if (count_in(n->by_status, abx__native_sandbox_status(rec)) < 0 ||
-		    count_in(n->by_namespace, rec->namespace_) < 0)
-			return ABX_ENOMEM;
-	}
-	return ABX_OK;
-}
-
-static int put_counts(json_object *o, const counts *n, bool all, const char *namespace_)
-{
-	if (abx__json_set_i64(o, "total", n->total) < 0 ||
-	    abx__native_put(o, "byStatus", n->by_status) < 0)
-		return ABX_ENOMEM;
-	return all ? abx__native_put(o, "byNamespace", n->by_namespace)
-		   : abx__json_set_str(o, "namespace", namespace_);
-}
-
 static void statistics(abx__call *call, bool all)
 {
-	ABX_CLEANUP_JSON json_object *o = json_object_new_object();
-	ABX_CLEANUP_JSON json_object *statuses = json_object_new_object();
-	ABX_CLEANUP_JSON json_object *namespaces = json_object_new_object();
+	const abx__identity *who = &call->who;
+	abx__sandbox_query query = {
+		.namespace_ = all ? NULL : who->namespace_,
+		.team = all || abx__identity_sees_all(who) ? NULL : who->team,
+		.user = all || abx__identity_sees_all(who) ? NULL : who->user
+	};
+	ABX_CLEANUP(abx__error_freep) abx_error *err = NULL;
 	ABX_CLEANUP_JSON json_object *outer = json_object_new_object();
-	counts n = { .by_status = statuses, .by_namespace = namespaces };
+	json_object *counts = NULL;
 
-	if (!o || !statuses || !namespaces || !outer ||
-	    count_sandboxes(call, all, &n) < 0 ||
-	    put_counts(o, &n, all, call->who.namespace_) < 0 ||
-	    abx__json_set_take(outer, "statistics", abx_take(o)) < 0)
+	if (abx__control_sandbox_statistics(call->serve->control, &query, false, &counts,
+					    &err) < 0) {
+		abx__call_error(call, err);
+		return;
+	}
+	if (!all) {
+		json_object_object_del(counts, "byNamespace");
+		if (abx__json_set_str(counts, "namespace", who->namespace_) < 0) {
+			json_object_put(counts);
+			counts = NULL;
+		}
+	}
+	if (!outer || !counts || abx__json_set_take(outer, "statistics", counts) < 0)
 		abx__call_nomem(call);
 	else
 		abx__call_json(call, 200, abx_take(outer));
@@ -164,8 +137,9 @@ void abx__native_statistics_all(abx__call *call)
 	statistics(call, true);
 }
 
-/* ---- what a single machine has none of ---- */
+/* ---- capacity ---- */
 
+/* A single machine has no claims to mount. */
 void abx__native_volumes(abx__call *call)
 {
 	abx__native_page(call, json_object_new_array(), false);
@@ -173,10 +147,25 @@ void abx__native_volumes(abx__call *call)
 
 void abx__native_quotas(abx__call *call)
 {
-	abx__native_page(call, json_object_new_array(), true);
+	const abx__identity *who = &call->who;
+	ABX_CLEANUP(abx__error_freep) abx_error *err = NULL;
+	json_object *list = NULL;
+
+	if (abx__control_quotas(
+		    call->serve->control, abx__identity_sees_all(who) ? NULL : who->team,
+		    abx__identity_sees_all(who) ? NULL : who->user, &list, &err) < 0)
+		abx__call_error(call, err);
+	else
+		abx__native_page(call, list, true);
 }
 
 void abx__native_instance_types(abx__call *call)
 {
-	abx__native_page(call, json_object_new_array(), false);
+	ABX_CLEANUP(abx__error_freep) abx_error *err = NULL;
+	json_object *list = NULL;
+
+	if (abx__control_instance_types(call->serve->control, &list, &err) < 0)
+		abx__call_error(call, err);
+	else
+		abx__native_page(call, list, false);
 }

@@ -3,10 +3,12 @@
  * the routes outside it.
  */
 #include "serve/native.h"
+#include "serve/prometheus.h"
 
 const abx__endpoint abx__native_endpoints[] = {
 	{ "Ping", 0, abx__native_ping },
 	{ "GetOpenAPI", 0, abx__native_openapi },
+	{ "GetMetrics", 0, abx__prometheus_metrics },
 
 	{ "GetWhoAmI", 0, abx__native_whoami },
 	{ "ListClusters", 0, abx__native_clusters },
@@ -77,6 +79,10 @@ const abx__route abx__native_extra_routes[] = {
 	  .path = "/openapi.json",
 	  .operation_id = "GetOpenAPI",
 	  .auth = ABX__AUTH_NONE },
+	{ .method = "GET",
+	  .path = "/metrics",
+	  .operation_id = "GetMetrics",
+	  .auth = ABX__AUTH_ADMIN },
 	{ .method = "GET",
 	  .path = "/v1/sandboxes/{sandboxId}/terminal",
 	  .operation_id = "OpenTerminal",

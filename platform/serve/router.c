@@ -14,6 +14,7 @@
 #include "base/str.h"
 #include "model/gen/routes.h"
 #include "serve/call.h"
+#include "serve/prometheus.h"
 
 #define TIMER_MS 1000
 #define VERSION_HEADER "X-AgentBox-Client-Version"
@@ -337,7 +338,7 @@ static enum abx__surface surface_of(const char **path, bool e2b_only)
 	if (rest)
 		*path = rest;
 	if (rest || strip(*path, "/v1") || strip(*path, "/ping") ||
-	    strip(*path, "/openapi.json"))
+	    strip(*path, "/openapi.json") || strip(*path, "/metrics"))
 		return ABX__SURFACE_NATIVE;
 	return ABX__SURFACE_E2B;
 }
@@ -372,6 +373,7 @@ static void serve_free(abx__serve *serve)
 	abx__free(serve->cluster_id);
 	abx__free(serve->base_url);
 	abx__free(serve->console_url);
+	abx__meters_free(serve->meters);
 	abx__free(serve);
 }
 
@@ -384,7 +386,8 @@ int abx__serve_new(const abx__serve_options *opts, abx__serve **ret, abx_error *
 	serve->cluster_id = abx__strdup(opts->cluster_id);
 	serve->base_url = abx__strdup(opts->base_url);
 	serve->console_url = abx__strdup(opts->console_url);
-	if (!serve->cluster_id || !serve->base_url ||
+	serve->meters = abx__prometheus_new();
+	if (!serve->cluster_id || !serve->base_url || !serve->meters ||
 	    (opts->console_url && !serve->console_url) ||
 	    abx__approvals_new(opts->clock, &serve->approvals, NULL) < 0) {
 		serve_free(serve);
