@@ -148,6 +148,13 @@ int abx__control_env_delete(abx__control *control, const char *namespace_,
 			    abx_error **reterr);
 int abx__control_env_get(abx__control *control, const char *namespace_, const char *name,
 			 json_object **ret, abx_error **reterr);
+/* SandboxEnvSummary objects (native-api.md, section 7.3) by namespace and name, of this
+   owner (team and user NULL: anybody's; an env without one is everybody's). Skips
+   `offset`, gives at most `limit`; `*ret_total` is how many there are in all. */
+int abx__control_env_summaries(abx__control *control, const char *namespace_,
+			       const char *team, const char *user, size_t offset,
+			       size_t limit, json_object **ret, size_t *ret_total,
+			       abx_error **reterr);
 /* namespace_ NULL: all. */
 int abx__control_env_list(abx__control *control, const char *namespace_,
 			  json_object **ret, abx_error **reterr);

@@ -304,6 +304,7 @@ struct abx__control {
 	bool ticking;
 	abx__template *templates;
 	abx__env *envs;
+	bool envs_unsorted; /* by key */
 	abx__pool *pools;
 	abx__podrec *pods;
 	abx__claim *claims;
@@ -360,6 +361,8 @@ void abx__env_free(abx__env *env);
 int abx__template_load(abx__control *control, const abx__doc *doc, abx_error **reterr);
 int abx__env_load(abx__control *control, const abx__doc *doc, abx_error **reterr);
 void abx__env_unlink(abx__env *env);
+/* By namespace and name from here on. */
+void abx__envs_sort(abx__control *control);
 
 /* writes.c */
 void abx__writes_run(abx__timer *timer);

@@ -237,6 +237,13 @@ static int by_key_env(const abx__env *a, const abx__env *b)
 	return strcmp(a->key, b->key);
 }
 
+void abx__envs_sort(abx__control *control)
+{
+	if (control->envs_unsorted)
+		HASH_SORT(control->envs, by_key_env);
+	control->envs_unsorted = false;
+}
+
 static int env_new(abx__control *control, const abx__doc *doc, abx__env **ret,
 		   abx_error **reterr)
 {
@@ -257,6 +264,7 @@ static int env_new(abx__control *control, const abx__doc *doc, abx__env **ret,
 		abx__env_free(env);
 		return abx__error_nomem(reterr);
 	}
+	control->envs_unsorted = true;
 	HASH_ADD_KEYPTR(hh, control->envs, env->key, strlen(env->key), env);
 	if (!env->hh.tbl) {
 		abx__env_free(env);
@@ -292,29 +300,5 @@ int abx__control_env_get(abx__control *control, const char *namespace_, const ch
 	if (!doc)
 		return abx__error_nomem(reterr);
 	*ret = doc;
-	return ABX_OK;
-}
-
-int abx__control_env_list(abx__control *control, const char *namespace_,
-			  json_object **ret, abx_error **reterr)
-{
-	json_object *list = json_object_new_array();
-
-	HASH_SORT(control->envs, by_key_env);
-	for (abx__env *env = control->envs; list && env; env = env->hh.next) {
-		json_object *doc;
-
-		if (namespace_ && strcmp(env->object.namespace_, namespace_) != 0)
-			continue;
-		doc = abx__env_document(env);
-		if (!doc || json_object_array_add(list, doc) < 0) {
-			json_object_put(doc);
-			json_object_put(list);
-			list = NULL;
-		}
-	}
-	if (!list)
-		return abx__error_nomem(reterr);
-	*ret = list;
 	return ABX_OK;
 }

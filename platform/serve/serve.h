@@ -49,8 +49,8 @@ int abx__serve_new(const abx__serve_options *opts, abx__serve **ret, abx_error *
  * loop; frees the room. */
 void abx__serve_close(abx__serve *serve, void (*done)(void *userdata), void *userdata);
 
-/* Answers any request: `/v1/...`, `/ping`, `/openapi.json` and `/metrics` as the native API, all
-   else, also below `/e2b` and
+/* Answers any request: `/v1/...`, `/ping`, `/openapi.json` and `/metrics` as the native
+   API, all else, also below `/e2b` and
    `/agent-sandbox/api/e2b`, as the E2B API. `e2b_only`: the E2B listener's. */
 void abx__serve_request(abx__serve *serve, abx__http_req *req, bool e2b_only);
 /* Does the request carry a valid key, or come over the Unix socket? For the data plane
