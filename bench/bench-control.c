@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <time.h>
 #include <unistd.h>
 #include <uv.h>
 
@@ -314,6 +315,20 @@ static void row(const char *name, double *ms, size_t n)
 	fflush(stdout);
 }
 
+/* Of this thread's processor time: what a list takes, whoever else is busy. */
+static int64_t cpu_us(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+	return (int64_t)t.tv_sec * 1000000 + t.tv_nsec / 1000;
+}
+
+static double cpu_ms_since(int64_t us)
+{
+	return (double)(cpu_us() - us) / 1000.0;
+}
+
 static double ms_since(int64_t us)
 {
 	return (double)(abx__mono_us() - us) / 1000.0;
@@ -432,24 +447,24 @@ static void bench_envs(void)
 	}
 	printf("%-44s %8.3f ms each\n", "make 10,000 envs", ms_since(start) / 10000);
 	for (size_t i = 0; i < n; i++) {
-		start = abx__mono_us();
+		start = cpu_us();
 		check(abx__control_env_summaries(control, "default", "a", "b",
 						 (i * 100) % 10000, 100, &list, &total,
 						 &err),
 		      err, "envs");
-		ms[i] = ms_since(start);
+		ms[i] = cpu_ms_since(start);
 		json_object_put(list);
 	}
-	row("100 of 10,000 envs", ms, n);
+	row("100 of 10,000 envs (processor time)", ms, n);
 	for (size_t i = 0; i < 20; i++) {
-		start = abx__mono_us();
+		start = cpu_us();
 		check(abx__control_env_summaries(control, "default", "a", "b", 0, 10000,
 						 &list, &total, &err),
 		      err, "envs");
-		ms[i] = ms_since(start);
+		ms[i] = cpu_ms_since(start);
 		json_object_put(list);
 	}
-	row("all 10,000 envs at once", ms, 20);
+	row("all 10,000 envs at once (processor time)", ms, 20);
 	free(ms);
 	end();
 	wipe();
@@ -482,17 +497,17 @@ static void bench_records(void)
 						   .team = pass ? "a" : NULL,
 						   .user = pass ? "b" : NULL,
 						   .statuses = pass == 2 ? failed : 0 };
-		const char *const names[] = { "100 of 100,000 records",
+		const char *const names[] = { "100 of 100,000 records (processor time)",
 					      "the same, of one owner",
 					      "the same, that failed (none)" };
 
 		for (size_t i = 0; i < n; i++) {
-			start = abx__mono_us();
+			start = cpu_us();
 			check(abx__control_sandbox_list(control, &query,
 							(i * 200) % 100000, 100, items,
 							&count, &total, &err),
 			      err, "records");
-			ms[i] = ms_since(start);
+			ms[i] = cpu_ms_since(start);
 		}
 		row(names[pass], ms, n);
 	}

@@ -34,22 +34,12 @@ int abx__control_env_list(abx__control *control, const char *namespace_,
 	return ABX_OK;
 }
 
-static json_object *labels_of(const abx__env *env)
-{
-	return abx__field_object(abx__field_object(env->object.doc, "metadata"),
-				 "labels");
-}
-
 static bool is_his(const abx__env *env, const char *team, const char *user)
 {
-	json_object *labels = labels_of(env);
-	const char *of_team = abx__field_str(labels, ABX__LABEL_TEAM);
-	const char *of_user = abx__field_str(labels, ABX__LABEL_USER);
-
 	if (!team && !user)
 		return true;
-	return (!of_team || abx__str_eq(of_team, team)) &&
-	       (!of_user || abx__str_eq(of_user, user));
+	return (!env->team || abx__str_eq(env->team, team)) &&
+	       (!env->user || abx__str_eq(env->user, user));
 }
 
 static int put_str(json_object *o, const char *key, const char *value)
@@ -66,13 +56,13 @@ static int put_count(json_object *o, const char *key, int64_t n)
 static int put_names(json_object *o, const abx__env *env)
 {
 	json_object *spec = abx__field_object(env->object.doc, "spec");
-	json_object *labels = labels_of(env);
+	json_object *labels = abx__field_object(
+		abx__field_object(env->object.doc, "metadata"), "labels");
 	const char *sizing = abx__field_str(labels, ABX__LABEL_POOL_SIZING);
 
 	if (put_str(o, "name", env->object.name) < 0 ||
 	    put_str(o, "namespace", env->object.namespace_) < 0 ||
-	    put_str(o, "team", abx__field_str(labels, ABX__LABEL_TEAM)) < 0 ||
-	    put_str(o, "user", abx__field_str(labels, ABX__LABEL_USER)) < 0 ||
+	    put_str(o, "team", env->team) < 0 || put_str(o, "user", env->user) < 0 ||
 	    abx__field_take(o, "createdAt", abx__time_field(env->object.created_ms)) <
 		    0 ||
 	    put_str(o, "templateName",

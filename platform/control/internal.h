@@ -73,6 +73,7 @@ struct abx__env {
 	abx__pool *pools;  /* doubly linked, by member order */
 	abx__timer timer;  /* a sync that found no memory is tried again */
 	abx__env_state *state;
+	const char *team, *user; /* its owner, in the document; NULL: nobody */
 	abx__condition ready, consistent;
 };
 

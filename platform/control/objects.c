@@ -274,6 +274,16 @@ static int env_new(abx__control *control, const abx__doc *doc, abx__env **ret,
 	return ABX_OK;
 }
 
+/* At hand, so that a list of all envs need not look into every document. */
+static void note_owner(abx__env *env)
+{
+	json_object *labels = abx__field_object(
+		abx__field_object(env->object.doc, "metadata"), "labels");
+
+	env->team = abx__field_str(labels, ABX__LABEL_TEAM);
+	env->user = abx__field_str(labels, ABX__LABEL_USER);
+}
+
 int abx__env_load(abx__control *control, const abx__doc *doc, abx_error **reterr)
 {
 	abx__env *env = abx__env_find(control, doc->namespace_, doc->name);
@@ -282,6 +292,7 @@ int abx__env_load(abx__control *control, const abx__doc *doc, abx_error **reterr
 
 	if (r < 0)
 		return r;
+	note_owner(env);
 	abx__env_sync(env);
 	return ABX_OK;
 }

@@ -323,3 +323,19 @@ Test(serve_daemon, stop_removes_nothing_that_is_not_its_own)
 	cr_assert(strstr(out, "is not a state directory"), "%s", out);
 	cr_assert_eq(access(file, F_OK), 0);
 }
+
+/* Whoever starts it twice is told, and the first goes on. */
+Test(serve_daemon, a_second_one_on_its_state_directory_is_refused)
+{
+	char out[4096];
+	const char *args[] = { "--state-dir", d.dir,  "--engine", "fake",
+			       "--listen",    "none", "--socket", "/tmp/abx-second.sock",
+			       NULL };
+
+	daemon_begin();
+	cr_assert_neq(run_to_end(out, sizeof(out), args), 0);
+	cr_assert(strstr(out, "another"), "%s", out);
+	cr_assert(strstr(out, d.dir), "%s", out);
+	expect("GET", "/ping", NULL, 200, "ok");
+	daemon_end();
+}
