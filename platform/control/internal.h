@@ -149,7 +149,8 @@ struct abx__pool {
 	bool rolling;           /* as last told */
 	enum { ABX__TOLD_NOTHING, ABX__TOLD_READY, ABX__TOLD_DEGRADED } told;
 	abx__condition available, scaling, degraded, admitted_cond;
-	int admitted; /* replicas its quota has room for; INT_MAX: none limits it */
+	int admitted;    /* replicas its quota has room for; INT_MAX: none limits it */
+	int quota_total; /* Pods when its quota was last shared out */
 };
 
 enum abx__podrec_write {

@@ -227,7 +227,9 @@ static void reconcile(abx__pool *pool)
 		shrink(pool, alive - wanted);
 	else
 		forgive(pool);
-	alive = pool->total - pool->being_deleted;
+	/* A quota counts Pods until they are gone; elsewhere the next may come at once.
+	 */
+	alive = pool->config.quota ? pool->total : pool->total - pool->being_deleted;
 	if (alive < wanted)
 		grow(pool, wanted - alive);
 }
@@ -242,6 +244,9 @@ static void on_pool_timer(abx__timer *timer)
 		abx__pool_free(pool);
 		return;
 	}
+	if (pool->config.quota && pool->total < pool->quota_total)
+		(void)abx__quota_evaluate(pool);
+	pool->quota_total = pool->total;
 	if (wanted && !pool->deleting && pool->control->synced &&
 	    pool->control->state != ABX__CONTROL_CLOSING)
 		reconcile(pool);

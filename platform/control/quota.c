@@ -28,14 +28,23 @@ int abx__pool_wanted(const abx__pool *pool)
 						      : pool->config.replicas;
 }
 
-/* Units that a pool holds: what it was granted, and what runs beyond that. */
-static int64_t held(const abx__pool *pool)
+/* Units a pool is entitled to: what it was granted, and what runs beyond that. */
+static int64_t entitled(const abx__pool *pool)
 {
 	int pods = abx__pool_wanted(pool);
 	int claimed =
 		pool->counts[ABX__PODREC_RUNNING] + pool->counts[ABX__PODREC_STARTING];
 
 	return (int64_t)(claimed > pods ? claimed : pods) * pool->config.multiplier;
+}
+
+/* Units that nobody else can have: Pods on their way out count until they are gone. */
+static int64_t held(const abx__pool *pool)
+{
+	int pods = abx__pool_wanted(pool);
+
+	return (int64_t)(pool->total > pods ? pool->total : pods) *
+	       pool->config.multiplier;
 }
 
 static int64_t used(const abx__control *control, const char *url, const char *type,
@@ -137,32 +146,39 @@ static abx__pool **sharers(abx__control *control, const char *url, const char *t
 	return list;
 }
 
-/* What was granted stays while there is room for it, the oldest pools' longest; then the
-   oldest get more. */
-static void share(abx__pool **pools, size_t count, int64_t units)
+/* What was granted stays while there is room for it, the oldest pools' longest. */
+static void cut(abx__pool **pools, size_t count, int64_t units)
 {
-	for (size_t i = 0; i < count; i++)
+	for (size_t i = 0; i < count; i++) {
 		if (pools[i]->admitted > pools[i]->config.replicas)
 			pools[i]->admitted = pools[i]->config.replicas;
-	for (size_t i = 0; i < count; i++)
-		units -= held(pools[i]);
+		units -= entitled(pools[i]);
+	}
 	for (size_t i = count; i > 0 && units < 0; i--) {
 		abx__pool *pool = pools[i - 1];
-		int64_t before = held(pool);
+		int64_t before = entitled(pool);
 		int64_t over =
 			(-units + pool->config.multiplier - 1) / pool->config.multiplier;
 
 		pool->admitted = over < pool->admitted ? pool->admitted - (int)over : 0;
-		units += before - held(pool);
+		units += before - entitled(pool);
 	}
+}
+
+/* The oldest get more, of what is really free. */
+static void share(abx__pool **pools, size_t count, int64_t units)
+{
+	for (size_t i = 0; i < count; i++)
+		units -= held(pools[i]);
 	for (size_t i = 0; i < count; i++) {
 		int64_t before = held(pools[i]);
-		int64_t room = units > 0 ? units / pools[i]->config.multiplier : 0;
-		int more = pools[i]->config.replicas - abx__pool_wanted(pools[i]);
+		/* Its own Pods that were to go may stay, while there is room for them. */
+		int64_t most = (held(pools[i]) + units) / pools[i]->config.multiplier;
+		int now = abx__pool_wanted(pools[i]);
 
-		if (more > room)
-			more = (int)room;
-		admit(pools[i], abx__pool_wanted(pools[i]) + more);
+		if (most > pools[i]->config.replicas)
+			most = pools[i]->config.replicas;
+		admit(pools[i], most > now ? (int)most : now);
 		units -= held(pools[i]) - before;
 	}
 }
@@ -186,9 +202,9 @@ int abx__quota_evaluate(abx__pool *pool)
 	pools = sharers(control, quota->url, pool->config.instance_type, &count);
 	if (!pools)
 		return ABX_ENOMEM;
-	share(pools, count,
-	      most - capacity->ops->reserved(capacity, quota,
-					     pool->config.instance_type));
+	most -= capacity->ops->reserved(capacity, quota, pool->config.instance_type);
+	cut(pools, count, most);
+	share(pools, count, most);
 	abx__free(pools);
 	return ABX_OK;
 }
