@@ -326,6 +326,30 @@ SNAPSHOT_TEST(a_pod_that_goes_meanwhile_is_said_so)
 	podd_peer_wait_clean(&p);
 }
 
+SNAPSHOT_TEST(a_volume_it_would_not_hold_is_named)
+{
+	static const char *const mounts[] = { "", ",\"readOnly\":true" };
+	static const char name[2][2] = { "w", "r" };
+
+	for (int i = 0; i < 2; i++) {
+		char container[256];
+
+		snprintf(container, sizeof(container),
+			 "\"command\":[\"/bin/sleep\",\"1000\"],\"volumeMounts\":[{"
+			 "\"name\":\"data\",\"mountPath\":\"/data\"%s}]",
+			 mounts[i]);
+		cr_assert_eq(podd_peer_create(
+				     &p, name[i], "runtime:", container,
+				     "\"volumes\":[{\"name\":\"data\",\"emptyDir\":{}}]"),
+			     0, "%s", podd_peer_message(&p));
+		cr_assert_str_eq(podd_peer_settle(&p, name[i], 1), "running");
+	}
+	cr_assert_eq(ask("w", "x"), ABX_EUNSUPPORTED);
+	cr_assert(strstr(podd_peer_message(&p), "volume \"data\" at /data"), "%s",
+		  podd_peer_message(&p));
+	snapshot("r", "x");
+}
+
 SNAPSHOT_TEST(requests_that_make_no_sense_are_refused)
 {
 	cr_assert_eq(ask("nobody", "x"), ABX_ENOTFOUND);

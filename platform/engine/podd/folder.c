@@ -95,17 +95,6 @@ int abx__folder_save_run(struct pod *pod, const struct container *c)
 	return r;
 }
 
-/* Volumes main may write to start empty with every restart; those init containers fill
- * are kept from it. */
-static bool main_writes(const abx__spec *spec, const char *volume)
-{
-	for (size_t i = 0; i < spec->main.mount_count; i++)
-		if (strcmp(spec->main.mounts[i].volume, volume) == 0 &&
-		    !spec->main.mounts[i].read_only)
-			return true;
-	return false;
-}
-
 static bool init_mounts(const abx__spec *spec, const char *volume)
 {
 	for (size_t k = 0; k < spec->init_count; k++)
@@ -130,7 +119,9 @@ int abx__folder_make_volumes(struct pod *pod, abx_error **reterr)
 		if (v->memory)
 			continue;
 		snprintf(path, sizeof(path), "pods/%s/vol/%s", pod->key, v->name);
-		if (pod->wipe && main_writes(pod->spec, v->name)) {
+		/* Those main may write to start empty with every restart; those init
+		 * containers fill are kept from it. */
+		if (pod->wipe && abx__spec_main_writes(pod->spec, v->name)) {
 			abx__folder_trash(podd, path);
 			if (init_mounts(pod->spec, v->name))
 				pod->init_next = 0;

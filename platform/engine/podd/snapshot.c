@@ -380,6 +380,7 @@ static struct snapshot_job *job_new(struct pod *pod, const char *id)
 
 int abx__pod_snapshot(struct pod *pod, const char *id, abx_error **reterr)
 {
+	const abx__spec_mount *mount = abx__spec_main_writes(pod->spec, NULL);
 	const struct container *c = pod->container;
 	struct snapshot_job *job;
 	json_object *there;
@@ -404,6 +405,11 @@ int abx__pod_snapshot(struct pod *pod, const char *id, abx_error **reterr)
 	if (!abx__cgroups_can_freeze(pod->podd))
 		return abx__error_set(reterr, ABX_EUNSUPPORTED,
 				      "this machine has no cgroup freezer");
+	if (mount)
+		return abx__error_set(reterr, ABX_EUNSUPPORTED,
+				      "the template's volume \"%s\" at %s can be written "
+				      "to, and a snapshot would not hold what is in it",
+				      mount->volume, mount->path);
 	while (c->image->layers[layers])
 		layers++;
 	if (layers >= ABX__IMAGE_LAYER_MAX)

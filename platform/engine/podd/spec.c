@@ -232,6 +232,17 @@ const abx__spec_volume *abx__spec_find_volume(const abx__spec *spec, const char 
 	return NULL;
 }
 
+const abx__spec_mount *abx__spec_main_writes(const abx__spec *spec, const char *volume)
+{
+	for (size_t i = 0; i < spec->main.mount_count; i++) {
+		const abx__spec_mount *m = &spec->main.mounts[i];
+
+		if (!m->read_only && (!volume || strcmp(m->volume, volume) == 0))
+			return m;
+	}
+	return NULL;
+}
+
 static int check_mounts(const abx__spec *spec, const abx__spec_container *c,
 			abx_error **reterr)
 {

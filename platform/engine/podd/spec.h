@@ -73,6 +73,9 @@ typedef struct abx__spec {
 int abx__spec_parse(json_object *template_json, abx__spec **ret, abx_error **reterr);
 void abx__spec_free(abx__spec *spec);
 const abx__spec_volume *abx__spec_find_volume(const abx__spec *spec, const char *name);
+/* The main container's first mount of the volume (NULL: of any) that it may write to, or
+ * NULL. */
+const abx__spec_mount *abx__spec_main_writes(const abx__spec *spec, const char *volume);
 void abx__spec_strv_free(abx__spec_strv v);
 
 /* Kubernetes quantities: "500m", "2", "0.5" into thousandths; "2Gi", "1500M", "1e9" into
