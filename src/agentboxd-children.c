@@ -120,6 +120,14 @@ static bool add_console(agentboxd_child *c, const agentboxd_settings *s)
 	       (!s->console_url || add_pair(c, "--console-url", s->console_url));
 }
 
+static bool add_limits(agentboxd_child *c, const agentboxd_settings *s)
+{
+	return (!s->max_timeout || add_pair(c, "--max-timeout", s->max_timeout)) &&
+	       (!s->instance_types ||
+		add_pair(c, "--instance-types", s->instance_types)) &&
+	       (!s->quotas || add_pair(c, "--quotas", s->quotas));
+}
+
 bool agentboxd_child_main(agentboxd_child *c, const agentboxd_settings *s,
 			  const agentboxd_account *account)
 {
@@ -129,7 +137,7 @@ bool agentboxd_child_main(agentboxd_child *c, const agentboxd_settings *s,
 		  add_pair(c, "--podd-socket", s->podd_socket) &&
 		  add_pair(c, "--cluster-id", s->cluster_id) &&
 		  add_pair(c, "--engine", s->engine) && add_addresses(c, s) &&
-		  add_tls(c, s) && add_console(c, s);
+		  add_tls(c, s) && add_console(c, s) && add_limits(c, s);
 
 	if (ok && geteuid() == 0)
 		ok = add_account(c, account);

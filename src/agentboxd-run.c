@@ -491,6 +491,7 @@ static void say_ready(app *a)
 static int new_serve(app *a, abx_error **reterr)
 {
 	const abx__serve_options opts = { .loop = &a->loop,
+					  .max_timeout_ms = a->s->max_timeout_ms,
 					  .control = a->control,
 					  .keys = a->keys,
 					  .engine = a->engine,

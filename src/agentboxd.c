@@ -14,7 +14,10 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "base/str.h"
+#include "model/duration.h"
 #include "serve/jwt.h"
+
+#define MAX_TIMEOUT_LEAST_MS 300000
 
 static const char usage[] =
 	"Usage: agentboxd [OPTION]...\n"
@@ -57,6 +60,9 @@ static const char usage[] =
 	"programs, "
 	"as long\n"
 	"                         as there is no env\n"
+	"  --max-timeout TIME     the longest idle timeout a request may ask for, like "
+	"24h; at\n"
+	"                         least 5m (default: any)\n"
 	"  --cluster-id ID        this cluster's name (default local)\n"
 	"  --instance-types FILE  the catalogue pools may be sized by (YAML or JSON)\n"
 	"  --quotas FILE          how much of it who may have (YAML or JSON)\n"
@@ -94,6 +100,7 @@ enum {
 	OPT_ENGINE,
 	OPT_PODD_SOCKET,
 	OPT_WITH_BASE,
+	OPT_MAX_TIMEOUT,
 	OPT_CLUSTER_ID,
 	OPT_INSTANCE_TYPES,
 	OPT_QUOTAS,
@@ -127,6 +134,7 @@ static const struct option options[] = {
 	{ "engine", required_argument, NULL, OPT_ENGINE },
 	{ "podd-socket", required_argument, NULL, OPT_PODD_SOCKET },
 	{ "with-base", no_argument, NULL, OPT_WITH_BASE },
+	{ "max-timeout", required_argument, NULL, OPT_MAX_TIMEOUT },
 	{ "cluster-id", required_argument, NULL, OPT_CLUSTER_ID },
 	{ "instance-types", required_argument, NULL, OPT_INSTANCE_TYPES },
 	{ "quotas", required_argument, NULL, OPT_QUOTAS },
@@ -284,6 +292,18 @@ static int take_number(agentboxd_settings *s, const char *value, abx_error **ret
 	return ABX_OK;
 }
 
+static int take_max_timeout(agentboxd_settings *s, const char *value, abx_error **reterr)
+{
+	if (abx__duration_parse(value, &s->max_timeout_ms, reterr) < 0)
+		return abx__error_prefix(reterr, "--max-timeout");
+	/* Less than what a request without a timeout gets would refuse those. */
+	if (s->max_timeout_ms < MAX_TIMEOUT_LEAST_MS)
+		return abx__error_set(reterr, ABX_EINVAL,
+				      "--max-timeout \"%s\" is less than 5m", value);
+	s->max_timeout = value;
+	return ABX_OK;
+}
+
 static int take_what(agentboxd_settings *s, int opt, const char *value,
 		     abx_error **reterr)
 {
@@ -301,6 +321,8 @@ static int take_what(agentboxd_settings *s, int opt, const char *value,
 	case OPT_WITH_BASE:
 		s->with_base = true;
 		break;
+	case OPT_MAX_TIMEOUT:
+		return take_max_timeout(s, value, reterr);
 	case OPT_CLUSTER_ID:
 		s->cluster_id = value;
 		break;

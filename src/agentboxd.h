@@ -39,7 +39,9 @@ typedef struct agentboxd_settings {
 	char *state_dir;
 	char *socket_path;
 	char *podd_socket;
-	char *log_file; /* NULL: stderr */
+	char *log_file;          /* NULL: stderr */
+	const char *max_timeout; /* as it was given; NULL: none */
+	int64_t max_timeout_ms;
 	const char *cluster_id;
 	char *instance_types, *quotas; /* files; NULL: none */
 	const char *engine;            /* "local" or "fake" */

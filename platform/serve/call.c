@@ -216,6 +216,19 @@ void abx__call_fail(abx__call *call, int status, const char *fmt, ...)
 	abx__call_fail_detail(call, status, NULL, message);
 }
 
+bool abx__call_timeout_fits(abx__call *call, int64_t ms)
+{
+	int64_t max = call->serve->max_timeout_ms;
+	bool hours = max % 3600000 == 0;
+
+	if (max == 0 || (ms > 0 && ms <= max))
+		return true;
+	abx__call_fail(call, 400, "Timeout cannot be greater than %lld %s",
+		       (long long)(max / (hours ? 3600000 : 1000)),
+		       hours ? "hours" : "seconds");
+	return false;
+}
+
 int abx__call_status_of(const abx_error *err)
 {
 	switch (abx_error_code(err)) {

@@ -75,10 +75,11 @@ struct abx__serve {
 	char *console_url; /* NULL: not known */
 	const abx__clock *clock;
 	const abx__log *log;
-	abx__meters *meters; /* of requests; see prometheus.h */
-	abx__call *calls;    /* open ones */
-	uv_timer_t timer;    /* while a body is being read */
-	uv_timer_t sweep;    /* while approvals wait */
+	abx__meters *meters;    /* of requests; see prometheus.h */
+	int64_t max_timeout_ms; /* 0: none */
+	abx__call *calls;       /* open ones */
+	uv_timer_t timer;       /* while a body is being read */
+	uv_timer_t sweep;       /* while approvals wait */
 	unsigned open_timers;
 	void (*closed)(void *userdata);
 	void *closed_userdata;
@@ -113,6 +114,8 @@ void abx__call_nomem(abx__call *call);
 /* The sandbox {id} of the path, if it runs or is paused and the caller may see it; else
  * the call is answered 404. */
 const abx__sandbox_rec *abx__call_sandbox(abx__call *call);
+/* Is an idle timeout (0: none) what this server allows? False: the call was answered. */
+bool abx__call_timeout_fits(abx__call *call, int64_t ms);
 /* A header of the answer to come; ignored when the peer is gone. */
 void abx__call_header(abx__call *call, const char *name, const char *value);
 

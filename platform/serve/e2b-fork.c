@@ -188,6 +188,8 @@ void abx__e2b_fork(abx__call *call)
 		abx__call_error(call, err);
 		return;
 	}
+	if (!abx__call_timeout_fits(call, timeout_ms))
+		return;
 	rec = abx__call_sandbox(call);
 	if (!rec)
 		return;

@@ -138,6 +138,8 @@ void abx__e2b_resume(abx__call *call)
 		abx__call_error(call, err);
 		return;
 	}
+	if (!abx__call_timeout_fits(call, w.timeout_ms))
+		return;
 	rec = abx__call_sandbox(call);
 	if (!rec)
 		return;
@@ -162,6 +164,8 @@ static void connect_sandbox(abx__call *call, int64_t fallback_ms)
 		abx__call_error(call, err);
 		return;
 	}
+	if (!abx__call_timeout_fits(call, w.timeout_ms))
+		return;
 	rec = abx__call_sandbox(call);
 	if (!rec)
 		return;

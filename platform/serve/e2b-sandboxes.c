@@ -294,6 +294,10 @@ static void create(abx__call *call, bool v2)
 		return;
 	}
 	c.snapshot = snapshot;
+	if (c.idle_timeout_ms && !abx__call_timeout_fits(call, c.idle_timeout_ms)) {
+		abx__e2b_create_done(&c);
+		return;
+	}
 	if (snapshot && c.image)
 		abx__call_fail(call, 400,
 			       "metadata \"" ABX__METADATA_IMAGE
@@ -454,7 +458,7 @@ void abx__e2b_timeout(abx__call *call)
 
 	if (abx__e2b_pause_now(call))
 		return;
-	if (body_seconds(call, known, 0, &ms))
+	if (body_seconds(call, known, 0, &ms) && abx__call_timeout_fits(call, ms))
 		set_timeout(call, ms, false, on_timeout_set);
 }
 

@@ -320,7 +320,7 @@ void abx__native_sandbox_create(abx__call *call)
 			b.address.cluster, call->serve->cluster_id);
 	if (r < 0)
 		abx__call_error(call, err);
-	else
+	else if (b.idle_ms == 0 || abx__call_timeout_fits(call, b.idle_ms))
 		start_claim(call, &b);
 	create_body_done(&b);
 }
@@ -544,6 +544,8 @@ void abx__native_sandbox_timeout(abx__call *call)
 		r = get_duration(call->body, "timeout", &ms, &err);
 	if (r == 0)
 		r = abx__error_set(&err, ABX_EINVAL, "timeout is required");
+	if (r == 1 && !abx__call_timeout_fits(call, ms))
+		return;
 	abx__call_hold(call);
 	if (r == 1) /* 0 or less removes the timeout */
 		r = abx__control_set_timeout(call->serve->control, rec->id,

@@ -400,6 +400,7 @@ int abx__serve_new(const abx__serve_options *opts, abx__serve **ret, abx_error *
 	serve->keys = opts->keys;
 	serve->clock = opts->clock;
 	serve->log = opts->log;
+	serve->max_timeout_ms = opts->max_timeout_ms;
 	uv_timer_init(opts->loop, &serve->timer);
 	serve->timer.data = serve;
 	uv_timer_init(opts->loop, &serve->sweep);

@@ -42,6 +42,9 @@ typedef struct abx__serve_options {
 	const abx__secret *jwt_secret;
 	const abx__clock *clock;
 	const abx__log *log; /* NULL: silence */
+	/* What a request's idle timeout may be at most; 0: anything. An env's own default
+	 * is its owner's. */
+	int64_t max_timeout_ms;
 } abx__serve_options;
 
 int abx__serve_new(const abx__serve_options *opts, abx__serve **ret, abx_error **reterr);

@@ -166,3 +166,43 @@ Test(serve_e2b_refusals, each_with_its_exact_body)
 	}
 	expect("GET", "/v2/sandboxes", NULL, 200, id);
 }
+
+Test(serve_limits, a_timeout_above_the_servers_is_refused, .fini = daemon_teardown,
+     .timeout = 60)
+{
+	static const char text[] = "Timeout cannot be greater than 24 hours";
+	static const char more[] = "{\"timeout\":86401}", most[] = "{\"timeout\":86400}";
+	char id[32], path[96];
+
+	daemon_start("--max-timeout", "24h", NULL);
+	make_env("base", 1);
+	expect("POST", "/sandboxes", "{\"templateID\":\"base\",\"timeout\":86401}", 400,
+	       text);
+	expect("POST", "/v1/sandboxes", "{\"poolName\":\"base\",\"idleTimeout\":\"25h\"}",
+	       400, text);
+	expect("POST", "/v1/sandboxes", "{\"poolName\":\"base\",\"idleTimeout\":\"0\"}",
+	       400, text);
+	make_sandbox("base", id);
+	/* E2B's order: before it is looked for. */
+	expect("POST", "/sandboxes/i0123456789abcdefghi/connect", more, 400, text);
+	for (int i = 0; i < 4; i++) {
+		static const char *const calls[] = { "connect", "resume", "fork",
+						     "timeout" };
+
+		snprintf(path, sizeof(path), "/sandboxes/%s/%s", id, calls[i]);
+		expect("POST", path, more, 400, text);
+	}
+	expect("POST", path, most, 204, NULL);
+}
+
+Test(serve_limits, a_limit_below_the_defaults_is_no_start)
+{
+	static const char *const little[] = { "--max-timeout", "1m", NULL };
+	static const char *const junk[] = { "--max-timeout", "soon", NULL };
+	char out[512];
+
+	cr_assert_neq(run_to_end(out, sizeof(out), little), 0);
+	cr_assert(strstr(out, "is less than 5m"), "%s", out);
+	cr_assert_neq(run_to_end(out, sizeof(out), junk), 0);
+	cr_assert(strstr(out, "--max-timeout"), "%s", out);
+}
