@@ -1,14 +1,17 @@
 /*
- * Every refusal of e2b-control-api.md that this server can give, with its exact body.
- * "%s" in a path or body is the id of a sandbox that runs.
+ * Every refusal of e2b-control-api.md that this server can give, with its exact body
+ * (tests/refusals.md has the list). "%s" in a row is the id of a sandbox, which runs, or
+ * is paused in the second table.
  */
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/buf.h"
 #include "base/str.h"
 #include "daemon.h"
+#include "model/gen/routes.h"
 
 TestSuite(serve_e2b_refusals, .init = daemon_begin, .fini = daemon_teardown,
 	  .timeout = 120);
@@ -21,11 +24,26 @@ TestSuite(serve_e2b_refusals, .init = daemon_begin, .fini = daemon_teardown,
 #define HUNDRED TEN TEN TEN TEN TEN TEN TEN TEN TEN TEN "a"
 #define SECONDS(field) BAD(field " must be a positive integer number of seconds")
 
-static const struct row {
+#define CONFLICT(text) "{\"code\":409,\"message\":\"" text "\"}"
+#define NO_TEMPLATE(name) "{\"code\":404,\"message\":\"template '" name "' not found\"}"
+#define SOME_ID "i0123456789abcdefghi"
+#define NOT_A_NAME(name)              \
+	BAD("Invalid name: \\\"" name \
+	    "\\\" is not [namespace/]name[:tag] of a-z, 0-9, - and _")
+#define WITH(member) "{\"templateID\":\"base\"," member "}"
+#define NOT_YET(field) BAD(field " is not supported by this server yet")
+#define SIXTEEN "aaaaaaaaaaaaaaaa"
+#define OVER_256                                                                        \
+	SIXTEEN SIXTEEN SIXTEEN SIXTEEN SIXTEEN SIXTEEN SIXTEEN SIXTEEN SIXTEEN SIXTEEN \
+		SIXTEEN SIXTEEN SIXTEEN SIXTEEN SIXTEEN SIXTEEN "a"
+
+typedef struct row {
 	const char *method, *path, *body;
 	int status;
 	const char *text;
-} rows[] = {
+} row;
+
+static const row rows[] = {
 	/* ids */
 	{ "GET", "/sandboxes/gone", NULL, 404, GONE("gone") },
 	{ "DELETE", "/sandboxes/gone", NULL, 404, GONE("gone") },
@@ -41,10 +59,81 @@ static const struct row {
 	{ "GET", "/sandboxes/a%2Fb", NULL, 400, BAD("Invalid sandbox ID") },
 	{ "GET", "/sandboxes/%20", NULL, 400, BAD("Invalid sandbox ID") },
 	{ "GET", "/sandboxes/a..", NULL, 400, BAD("Invalid sandbox ID") },
+	{ "POST", "/sandboxes/" SOME_ID "/pause", "{}", 404, GONE(SOME_ID) },
+	{ "POST", "/sandboxes/" SOME_ID "/resume", "{}", 404, GONE(SOME_ID) },
+	{ "POST", "/sandboxes/" SOME_ID "/fork", "{}", 404, GONE(SOME_ID) },
+	{ "POST", "/sandboxes/" SOME_ID "/snapshots", "{}", 404, GONE(SOME_ID) },
+	/* bodies */
+	{ "POST", "/sandboxes", "", 400,
+	  BAD("request body: JSON, line 1, byte 0: the text ends too early") },
+	{ "POST", "/v2/sandboxes", "[]", 400,
+	  BAD("request body: JSON: an object is expected, not array") },
+	{ "POST", "/v2/sandboxes", "{\"templateID\":", 400,
+	  BAD("request body: JSON, line 1, byte 14: the text ends too early") },
+	{ "POST", "/sandboxes/%s/timeout", "", 400,
+	  BAD("request body: JSON, line 1, byte 0: the text ends too early") },
+	{ "POST", "/sandboxes/%s/connect", "", 400,
+	  BAD("request body: JSON, line 1, byte 0: the text ends too early") },
+	{ "PUT", "/sandboxes/%s/network", "", 400,
+	  BAD("request body: JSON, line 1, byte 0: the text ends too early") },
+	/* paths and methods */
+	{ "GET", "/nothing", NULL, 404,
+	  "{\"code\":404,\"message\":\"no such path: GET /nothing\"}" },
+	{ "PATCH", "/sandboxes", NULL, 405,
+	  "{\"code\":405,\"message\":\"method PATCH is not allowed for /sandboxes; "
+	  "allowed: GET, POST\"}" },
 	/* create */
 	{ "POST", "/v2/sandboxes", "{}", 400, BAD("templateID is required") },
 	{ "POST", "/sandboxes", "{\"templateID\":\"nope\"}", 400,
 	  BAD("sandbox env or pool \\\"nope\\\" not found") },
+	{ "POST", "/sandboxes", "{\"templateID\":\"  \"}", 400,
+	  BAD("templateID is required") },
+	{ "POST", "/sandboxes", "{\"templateID\":7}", 400,
+	  BAD("templateID: string expected, not int") },
+	{ "POST", "/sandboxes", "{\"templateID\":\"a b\"}", 400,
+	  BAD("templateID: address \\\"a b\\\": name \\\"a b\\\" is not valid") },
+	{ "POST", "/sandboxes", "{\"templateID\":\"base:v1\"}", 400,
+	  BAD("templateID: address \\\"base:v1\\\": name \\\"base:v1\\\" is not valid") },
+	{ "POST", "/sandboxes", "{\"templateID\":\"base//UPPER CASE\"}", 400,
+	  BAD("templateID: address \\\"base//UPPER CASE\\\": image \\\"UPPER CASE\\\": "
+	      "blanks and control characters are not allowed") },
+	{ "POST", "/sandboxes", WITH("\"what\":1"), 400, BAD("unknown field what") },
+	{ "POST", "/sandboxes", WITH("\"timeout\":\"x\""), 400, SECONDS("timeout") },
+	{ "POST", "/sandboxes", WITH("\"timeout\":1.5"), 400, SECONDS("timeout") },
+	{ "POST", "/sandboxes", WITH("\"timeout\":99999999999"), 400,
+	  SECONDS("timeout") },
+	{ "POST", "/sandboxes", WITH("\"autoPauseMemory\":false"), 400,
+	  BAD("autoPauseMemory: false says how a timeout pauses: it needs autoPause") },
+	{ "POST", "/sandboxes",
+	  WITH("\"autoPause\":true,\"autoPauseMemory\":false,"
+	       "\"autoResume\":{\"enabled\":true}"),
+	  400,
+	  BAD("autoPauseMemory: false does not go with autoResume: without its memory a "
+	      "sandbox is resumed explicitly only") },
+	{ "POST", "/sandboxes", WITH("\"autoResume\":{}"), 400,
+	  BAD("autoResume: enabled is required") },
+	{ "POST", "/sandboxes",
+	  WITH("\"iam\":{\"tokens\":{\"a\":{\"audience\":\"x\",\"tokenType\":\"JWT-"
+	       "SVID\"}}}"),
+	  400, NOT_YET("iam.tokens") },
+	{ "POST", "/sandboxes",
+	  WITH("\"volumeMounts\":[{\"name\":\"v\",\"path\":\"/v\"}]"), 400,
+	  NOT_YET("volumeMounts") },
+	{ "POST", "/sandboxes", WITH("\"envVars\":{\"A\":1}"), 400,
+	  BAD("envVars[\\\"A\\\"] must be a string") },
+	{ "POST", "/sandboxes", WITH("\"envVars\":{\"A=B\":\"x\"}"), 400,
+	  BAD("envVars: \\\"A=B\\\" is not a name") },
+	{ "POST", "/sandboxes", WITH("\"metadata\":{\"a\":1}"), 400,
+	  BAD("metadata[\\\"a\\\"] must be a string") },
+	{ "POST", "/sandboxes",
+	  WITH("\"metadata\":{\"agentbox.scitix.ai/startup-timeout\":\"x\"}"), 400,
+	  BAD("metadata \\\"agentbox.scitix.ai/startup-timeout\\\" is 1 to 86400 "
+	      "seconds, "
+	      "not \\\"x\\\"") },
+	{ "POST", "/sandboxes", WITH("\"network\":{\"nope\":1}"), 400,
+	  BAD("network: unknown field nope") },
+	{ "POST", "/sandboxes", WITH("\"network\":{\"httpsPorts\":[0]}"), 400,
+	  BAD("network.httpsPorts: a port is 1 to 65535, not 0") },
 	{ "POST", "/sandboxes", "{\"templateID\":\"base\",\"timeout\":0}", 400,
 	  SECONDS("timeout") },
 	{ "POST", "/sandboxes", "{\"templateID\":\"base\",\"timeout\":-1}", 400,
@@ -70,11 +159,51 @@ static const struct row {
 	{ "POST", "/sandboxes/%s/connect", "{\"timeout\":0}", 400, SECONDS("timeout") },
 	{ "POST", "/v2/sandboxes/%s/connect", "{\"timeout\":0}", 400,
 	  SECONDS("timeout") },
+	{ "POST", "/sandboxes/%s/timeout", "{\"timeout\":30,\"x\":1}", 400,
+	  BAD("unknown field x") },
+	{ "POST", "/sandboxes/%s/timeout", "{\"timeout\":\"x\"}", 400,
+	  SECONDS("timeout") },
+	{ "POST", "/sandboxes/%s/connect", "{\"timeout\":1,\"memory\":7}", 400,
+	  BAD("memory: boolean expected, not int") },
+	{ "POST", "/sandboxes/%s/refreshes", "{\"duration\":3601}", 400,
+	  BAD("duration: 3601 is outside 0..3600") },
+	{ "POST", "/sandboxes/%s/refreshes", "{\"duration\":-1}", 400,
+	  BAD("duration: -1 is outside 0..3600") },
+	/* pause, resume, snapshots, fork */
+	{ "POST", "/sandboxes/%s/resume", "{}", 409,
+	  CONFLICT("Sandbox %s is already running") },
+	{ "POST", "/sandboxes/%s/pause", "{\"memory\":1}", 400,
+	  BAD("memory: boolean expected, not int") },
+	{ "POST", "/sandboxes/%s/pause", "{\"disk\":true}", 400,
+	  BAD("unknown field disk") },
+	{ "POST", "/sandboxes/%s/snapshots", "{\"name\":\"a b\"}", 400,
+	  NOT_A_NAME("a b") },
+	{ "POST", "/sandboxes/%s/snapshots", "{\"name\":\"base\"}", 400,
+	  BAD("Invalid name: \\\"base\\\" is the name of an env") },
+	{ "POST", "/sandboxes/%s/snapshots", "{\"name\":\"x/mine\"}", 400,
+	  BAD("namespace \\\"x\\\" is not your team's, which is \\\"admin\\\"") },
+	{ "POST", "/sandboxes/%s/snapshots", "{\"names\":[]}", 400,
+	  BAD("unknown field names") },
+	{ "GET", "/snapshots?limit=0", NULL, 400,
+	  BAD("limit is 1 to 100, not \\\"0\\\"") },
+	{ "GET", "/snapshots?limit=101", NULL, 400,
+	  BAD("limit is 1 to 100, not \\\"101\\\"") },
+	{ "GET", "/snapshots?nextToken=x", NULL, 400, BAD("Invalid next token") },
+	{ "GET", "/snapshots?name=a%20b", NULL, 400, NOT_A_NAME("a b") },
+	{ "POST", "/sandboxes/%s/fork", "{\"count\":0}", 400,
+	  BAD("Count must be at least 1") },
+	{ "POST", "/sandboxes/%s/fork", "{\"count\":101}", 400,
+	  BAD("Count cannot be greater than 100") },
+	{ "POST", "/sandboxes/%s/fork", "{\"timeout\":0}", 400, SECONDS("timeout") },
+	{ "POST", "/sandboxes/%s/fork", "{\"memory\":true}", 400,
+	  BAD("unknown field memory") },
 	/* listing */
 	{ "GET", "/v2/sandboxes?limit=0", NULL, 400,
 	  BAD("limit is 1 to 100, not \\\"0\\\"") },
 	{ "GET", "/v2/sandboxes?limit=101", NULL, 400,
 	  BAD("limit is 1 to 100, not \\\"101\\\"") },
+	{ "GET", "/v2/sandboxes?limit=-1", NULL, 400,
+	  BAD("limit is 1 to 100, not \\\"-1\\\"") },
 	{ "GET", "/v2/sandboxes?limit=x", NULL, 400,
 	  BAD("limit is 1 to 100, not \\\"x\\\"") },
 	{ "GET", "/v2/sandboxes?nextToken=zzz", NULL, 400, BAD("Invalid next token") },
@@ -106,6 +235,14 @@ static const struct row {
 	{ "GET", "/v2/sandboxes/gone/logs", NULL, 404, GONE("gone") },
 	{ "GET", "/sandboxes/%s/logs?limit=1001", NULL, 400,
 	  BAD("limit is 0 to 1000, not \\\"1001\\\"") },
+	{ "GET", "/sandboxes/%s/logs?limit=-1", NULL, 400,
+	  BAD("limit is 0 to 1000, not \\\"-1\\\"") },
+	{ "GET", "/sandboxes/%s/logs?start=x", NULL, 400,
+	  BAD("start is a time in Unix milliseconds, not \\\"x\\\"") },
+	{ "GET", "/v2/sandboxes/%s/logs?limit=1001", NULL, 400,
+	  BAD("limit is 0 to 1000, not \\\"1001\\\"") },
+	{ "GET", "/v2/sandboxes/%s/logs?search=" OVER_256, NULL, 400,
+	  BAD("search has over 256 bytes") },
 	{ "GET", "/v2/sandboxes/%s/logs?direction=up", NULL, 400,
 	  BAD("direction is forward or backward, not \\\"up\\\"") },
 	{ "GET", "/v2/sandboxes/%s/logs?level=loud", NULL, 400,
@@ -120,6 +257,11 @@ static const struct row {
 	/* templates, keys, teams */
 	{ "GET", "/templates/nope", NULL, 404,
 	  "{\"code\":404,\"message\":\"template 'nope' not found\"}" },
+	{ "DELETE", "/templates/no-such", NULL, 404, NO_TEMPLATE("no-such") },
+	{ "DELETE", "/templates/base", NULL, 400,
+	  BAD("template 'base' is an env: delete it with `abx delete envs base`") },
+	{ "POST", "/api-keys", "{}", 400, BAD("name is required") },
+	{ "POST", "/api-keys", "{\"name\":\"\"}", 400, BAD("name has 1 to 128 bytes") },
 	{ "GET", "/templates/aliases/nope", NULL, 404,
 	  "{\"code\":404,\"message\":\"template 'nope' not found\"}" },
 	{ "GET", "/templates/aliases/base:v1", NULL, 404,
@@ -143,28 +285,110 @@ static const struct row {
 	  "{\"code\":501,\"message\":\"ListNodes is not implemented by this server\"}" },
 };
 
+static const row rows_of_a_paused_one[] = {
+	{ "POST", "/sandboxes/%s/pause", "{}", 409,
+	  CONFLICT("Error pausing sandbox - sandbox '%s' is already paused") },
+	{ "POST", "/sandboxes/%s/timeout", "{\"timeout\":30}", 409,
+	  CONFLICT("sandbox %s is paused: resume it first") },
+	{ "POST", "/sandboxes/%s/refreshes", "{}", 409,
+	  CONFLICT("sandbox %s is paused: resume it first") },
+	{ "POST", "/sandboxes/%s/snapshots", "{}", 409,
+	  CONFLICT("Sandbox '%s' cannot be snapshotted while in 'paused' state") },
+	{ "POST", "/sandboxes/%s/fork", "{}", 409,
+	  CONFLICT("Sandbox '%s' is paused and cannot be forked; resume it first") },
+	{ "POST", "/sandboxes/%s/resume", "{\"timeout\":0}", 400, SECONDS("timeout") },
+};
+
+/* `text` with the id for each "%s". */
+static char *with_id(const char *text, const char *id)
+{
+	ABX_CLEANUP_BUF abx__buf out = ABX__BUF_INIT;
+	const char *hole;
+
+	for (; text && (hole = strstr(text, "%s")); text = hole + 2) {
+		abx__buf_add(&out, text, (size_t)(hole - text));
+		abx__buf_adds(&out, id);
+	}
+	return text ? (abx__buf_adds(&out, text), abx__buf_take(&out)) : NULL;
+}
+
+static void try_rows(const row *all, size_t count, const char *id)
+{
+	for (size_t i = 0; i < count; i++) {
+		ABX_CLEANUP(abx__freep) char *path = with_id(all[i].path, id);
+		ABX_CLEANUP(abx__freep) char *text = with_id(all[i].text, id);
+		answer a = ask(all[i].method, path, all[i].body);
+
+		cr_expect_eq(a.status, all[i].status, "row %zu, %s %s: %s", i,
+			     all[i].method, path, a.text);
+		cr_expect_str_eq(a.text, text, "row %zu, %s %s %s: %s", i, all[i].method,
+				 path, all[i].body, a.text);
+		cr_expect(strstr(a.headers, "application/json"), "row %zu", i);
+		answer_done(&a);
+	}
+}
+
 Test(serve_e2b_refusals, each_with_its_exact_body)
 {
 	char id[32];
 
 	make_env("base", 1);
 	make_sandbox("base", id);
-	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-		const struct row *row = &rows[i];
-		const char *hole = strstr(row->path, "/%s");
-		ABX_CLEANUP(abx__freep)
-		char *path = hole ? abx__strf("%.*s/%s%s", (int)(hole - row->path),
-					      row->path, id, hole + 3)
-				  : abx__strdup(row->path);
-		answer a = ask(row->method, path, row->body);
+	try_rows(rows, sizeof(rows) / sizeof(rows[0]), id);
+	expect("GET", "/v2/sandboxes", NULL, 200, id);
+}
 
-		cr_assert_eq(a.status, row->status, "row %zu, %s %s: %s", i, row->method,
-			     path, a.text);
-		cr_assert_str_eq(a.text, row->text, "row %zu", i);
-		cr_assert(strstr(a.headers, "application/json"), "row %zu", i);
+/* The path of a route with something in each hole. */
+static char *any_path(const char *path)
+{
+	ABX_CLEANUP_BUF abx__buf out = ABX__BUF_INIT;
+	const char *hole;
+
+	for (; (hole = strchr(path, '{')); path = strchr(hole, '}') + 1) {
+		abx__buf_add(&out, path, (size_t)(hole - path));
+		abx__buf_adds(&out, "gone");
+	}
+	abx__buf_adds(&out, path);
+	return abx__buf_take(&out);
+}
+
+/* Each operation of the specification is answered: when not done, with its name. */
+Test(serve_e2b_refusals, what_is_not_done_is_501_by_name)
+{
+	size_t not_done = 0;
+
+	for (size_t i = 0; i < ABX__M_E2B_ROUTE_COUNT; i++) {
+		const abx__route *route = &abx__m_e2b_routes[i];
+		ABX_CLEANUP(abx__freep) char *path = any_path(route->path);
+		ABX_CLEANUP(abx__freep)
+		char *want =
+			abx__strf("{\"code\":501,\"message\":\"%s is not implemented "
+				  "by this server\"}",
+				  route->operation_id);
+		answer a = ask(route->method, path, route->request ? "{}" : NULL);
+
+		cr_expect(a.status != 405 && !strstr(a.text, "no such path"), "%s: %s",
+			  route->operation_id, a.text);
+		if (a.status == 501)
+			cr_expect_str_eq(a.text, want, "%s", a.text);
+		not_done += a.status == 501;
 		answer_done(&a);
 	}
-	expect("GET", "/v2/sandboxes", NULL, 200, id);
+	cr_expect_geq(not_done, 1);
+}
+
+Test(serve_e2b_refusals, of_a_paused_sandbox)
+{
+	ABX_CLEANUP(abx__freep) char *path = NULL;
+	char id[32];
+
+	make_env("base", 1);
+	make_sandbox("base", id);
+	path = abx__strf("/sandboxes/%s/pause", id);
+	expect("POST", path, "{}", 204, NULL);
+	try_rows(rows_of_a_paused_one,
+		 sizeof(rows_of_a_paused_one) / sizeof(rows_of_a_paused_one[0]), id);
+	expect("GET", "/v2/sandboxes?state=paused", NULL, 200, id);
 }
 
 Test(serve_limits, a_timeout_above_the_servers_is_refused, .fini = daemon_teardown,
