@@ -328,6 +328,7 @@ int main(int argc, char **argv)
 	prepare(&s, argc, argv);
 	look(&s, argv[5], &before);
 	printf("%.0f minutes, %d clients, seed %u\n", minutes, CLIENTS, s.seed);
+	fflush(stdout);
 	begun = rig_now_ms();
 	warm_ms = minutes * 60000 / WARM_UP_SHARE;
 	start_clients(&s, begun);
