@@ -1,7 +1,8 @@
 /*
  * soak-flat.c - what processes hold over time. Flat is: the straight line that fits the
  * samples of the last two thirds best grows by no more than a process may, from the
- * first to the last of them, in PSS, RSS and descriptors alike.
+ * first to the last of them, in PSS, RSS and descriptors alike. What a process keeps on
+ * purpose of each sandbox that ended is allowed beside that.
  */
 #include "soak.h"
 
@@ -18,7 +19,7 @@ enum { PSS, RSS, FDS, KINDS };
 typedef struct held {
 	char name[32];
 	pid_t pid;
-	double most[KINDS];
+	soak_limits limits;
 	int is_gone;
 	int count;
 	float at[KINDS][MAX_SAMPLES];
@@ -27,9 +28,10 @@ typedef struct held {
 static held processes[MAX_PROCESSES];
 static int process_count;
 static float minutes[MAX_SAMPLES];
+static long ends[MAX_SAMPLES]; /* of sandboxes, so far */
 static int sample_count;
 
-void soak_flat_add(const char *name, pid_t pid, double most_kib, double most_fds)
+void soak_flat_add(const char *name, pid_t pid, const soak_limits *limits)
 {
 	held *h;
 
@@ -38,8 +40,7 @@ void soak_flat_add(const char *name, pid_t pid, double most_kib, double most_fds
 	h = &processes[process_count++];
 	snprintf(h->name, sizeof(h->name), "%s", name);
 	h->pid = pid;
-	h->most[PSS] = h->most[RSS] = most_kib;
-	h->most[FDS] = most_fds;
+	h->limits = *limits;
 }
 
 static long rss_kib(pid_t pid)
@@ -75,7 +76,7 @@ static int descriptors(pid_t pid)
 	return count;
 }
 
-void soak_flat_sample(double minute)
+void soak_flat_sample(double minute, long ended)
 {
 	if (sample_count == MAX_SAMPLES)
 		return;
@@ -92,6 +93,7 @@ void soak_flat_sample(double minute)
 		h->at[FDS][sample_count] = (float)fds;
 		h->count++;
 	}
+	ends[sample_count] = ended;
 	minutes[sample_count++] = (float)minute;
 }
 
@@ -122,18 +124,21 @@ static int judge_one(const held *h)
 {
 	static const char *const units[KINDS] = { "PSS KiB", "RSS KiB", "descriptors" };
 	int from = sample_count / 3, tenth = sample_count / 10 + 1, bad = 0;
+	long ended = ends[sample_count - 1] - ends[from];
 	double window = (double)(minutes[sample_count - 1] - minutes[from]);
 
 	for (int kind = 0; kind < KINDS; kind++) {
+		double most = kind == FDS ? h->limits.descriptors
+					  : h->limits.kib +
+						    h->limits.kib_per_end * (double)ended;
 		double per_minute = slope(h->at[kind], from);
-		int is_bad = per_minute * window > h->most[kind];
+		int is_bad = per_minute * window > most;
 
 		printf("%-20s %-12s %10.0f %10.0f %10.0f %12.2f %10.1f %8.0f%s\n",
 		       kind == 0 ? h->name : "", units[kind], mean(h->at[kind], 0, tenth),
 		       mean(h->at[kind], from, from + tenth),
 		       mean(h->at[kind], sample_count - tenth, sample_count), per_minute,
-		       per_minute * window, h->most[kind],
-		       is_bad ? "   <-- not flat" : "");
+		       per_minute * window, most, is_bad ? "   <-- not flat" : "");
 		bad |= is_bad;
 	}
 	return bad;

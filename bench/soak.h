@@ -45,10 +45,15 @@ _Noreturn void soak_client_run(const soak_client *client);
 
 /* ---- what a process holds ---- */
 
-/* Adds a process, with the most that the fits may grow by; the name is copied. */
-void soak_flat_add(const char *name, pid_t pid, double most_kib, double most_fds);
-/* Looks at all of them. */
-void soak_flat_sample(double minute);
+typedef struct soak_limits {
+	double kib, descriptors; /* the most that the fits may grow by */
+	double kib_per_end;      /* and for each sandbox that ended meanwhile */
+} soak_limits;
+
+/* Adds a process; the name is copied. */
+void soak_flat_add(const char *name, pid_t pid, const soak_limits *limits);
+/* Looks at all of them; `ended` sandboxes have ended so far. */
+void soak_flat_sample(double minute, long ended);
 /* The table; how many were not flat over the last two thirds of the samples. */
 int soak_flat_judge(void);
 
