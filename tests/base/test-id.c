@@ -54,3 +54,33 @@ Test(base_id, base64_round_trips_and_refuses_foreign_bytes)
 		cr_assert_eq(abx__base64_decode(bad[i], strlen(bad[i]), &back, &len),
 			     ABX_EINVAL, "%s", bad[i]);
 }
+
+Test(base_id, base64_refuses_each_foreign_byte_at_each_place)
+{
+	static const char digits[] =
+		"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+		"0123456789+/";
+	static const char *const good[] = { "QUJDREVG", "QUJDREU=", "QUJDRA==" };
+	uint8_t *back = NULL;
+	size_t len;
+
+	for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++)
+		for (size_t at = 0; good[i][at] && good[i][at] != '='; at++)
+			for (int c = 0; c < 256; c++) {
+				char text[9];
+				int r;
+
+				memcpy(text, good[i], sizeof(text));
+				text[at] = (char)c;
+				/* Padding where it may be. */
+				if (c == '=' && at >= 6 &&
+				    strspn(text + at, "=") == 8 - at)
+					continue;
+				r = abx__base64_decode(text, 8, &back, &len);
+				cr_assert_eq(r,
+					     c && strchr(digits, c) ? ABX_OK : ABX_EINVAL,
+					     "%s at %zu: byte %d", good[i], at, c);
+				if (r == ABX_OK)
+					abx__free(back);
+			}
+}
