@@ -80,6 +80,12 @@ static void on_exchange_closed(abx__http_req *req, bool answered, void *userdata
 		call->claim = NULL;
 		abx__call_drop(call);
 	}
+	if (call->on_gone) {
+		void (*gone)(abx__call *) = call->on_gone;
+
+		call->on_gone = NULL;
+		gone(call);
+	}
 	abx__call_drop(call);
 }
 
@@ -108,6 +114,11 @@ void abx__call_header(abx__call *call, const char *name, const char *value)
 {
 	if (call->req)
 		abx__http_res_header(call->req, name, value);
+}
+
+void abx__call_version(abx__call *call)
+{
+	abx__call_header(call, SERVER_VERSION_HEADER, abx_version());
 }
 
 void abx__call_text(abx__call *call, int status, const char *content_type,

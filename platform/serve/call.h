@@ -14,9 +14,11 @@
 #include <stddef.h>
 
 #include "base/meter.h"
+#include "io/http-conn.h"
 #include "io/json.h"
 #include "model/schema.h"
 #include "serve/approvals.h"
+#include "serve/exec-tokens.h"
 #include "serve/serve.h"
 #include "serve/wire.h"
 
@@ -58,6 +60,9 @@ struct abx__call {
 	int64_t deadline_ms; /* for the body */
 	abx__claim *claim;   /* waiting; cancelled when the peer goes */
 	char *subject;       /* the env or pool a claim is for, as the caller wrote it */
+	/* The exchange is over: what goes on for it is to end. Runs once. */
+	void (*on_gone)(abx__call *call);
+	void *gone_userdata;
 	char *created; /* a sandbox made by this call, killed when its answer was not
 			  taken */
 	abx__call *prev, *next;
@@ -75,15 +80,23 @@ struct abx__serve {
 	char *console_url; /* NULL: not known */
 	const abx__clock *clock;
 	const abx__log *log;
-	abx__meters *meters;    /* of requests; see prometheus.h */
-	int64_t max_timeout_ms; /* 0: none */
-	abx__call *calls;       /* open ones */
-	uv_timer_t timer;       /* while a body is being read */
-	uv_timer_t sweep;       /* while approvals wait */
-	unsigned open_timers;
+	abx__meters *meters;       /* of requests; see prometheus.h */
+	int64_t max_timeout_ms;    /* 0: none */
+	abx__call *calls;          /* open ones */
+	uv_timer_t timer;          /* while a body is being read */
+	uv_timer_t sweep;          /* while approvals wait */
+	unsigned handles;          /* that are not closed yet */
+	abx__http_scratch scratch; /* of connections to Pods */
+	struct abx__pod_call *pod_calls;
+	struct abx__sandbox_process *processes;
+	abx__exec_tokens exec_tokens;
 	void (*closed)(void *userdata);
 	void *closed_userdata;
 };
+
+/* Something with a handle of the loop that the room's end waits for. */
+void abx__serve_retain(abx__serve *serve);
+void abx__serve_release(abx__serve *serve);
 
 /* NULL: out of memory, the request was aborted. */
 abx__call *abx__call_new(abx__serve *serve, abx__http_req *req,
@@ -97,6 +110,8 @@ void abx__call_empty(abx__call *call, int status);
 /* An answer that is not JSON; copied. */
 void abx__call_text(abx__call *call, int status, const char *content_type,
 		    const char *text, size_t len);
+/* The header every answer has, for one that is streamed. */
+void abx__call_version(abx__call *call);
 /* A completion of control/ for a held call (userdata): 204, or the error. */
 void abx__call_on_gone(void *userdata, int r, const abx_error *err);
 void abx__call_fail(abx__call *call, int status, const char *fmt, ...)

@@ -343,32 +343,6 @@ void abx__logs_select(abx__logs *logs, const abx__logs_query *q)
 
 /* ---- JSON ---- */
 
-/* How long the character at `s` is; 0: it is none. */
-static size_t character(const char *s, size_t len)
-{
-	for (size_t n = 1; n <= 4 && n <= len; n++)
-		if (abx__utf8_is_valid(s, n))
-			return n;
-	return 0;
-}
-
-static json_object *text_json(const char *s, size_t len)
-{
-	ABX_CLEANUP_BUF abx__buf clean = ABX__BUF_INIT;
-	int r = ABX_OK;
-
-	if (abx__utf8_is_valid(s, len))
-		return json_object_new_string_len(s, (int)len);
-	for (size_t i = 0, n; r == ABX_OK && i < len; i += n ? n : 1) {
-		n = character(s + i, len - i);
-		r = n ? abx__buf_add(&clean, s + i, n)
-		      : abx__buf_add(&clean, "\xef\xbf\xbd", 3);
-	}
-	return r == ABX_OK
-		       ? json_object_new_string_len(abx__buf_str(&clean), (int)clean.len)
-		       : NULL;
-}
-
 static int set_message(json_object *o, const abx__logs_line *line)
 {
 	const char *text;
@@ -376,7 +350,7 @@ static int set_message(json_object *o, const abx__logs_line *line)
 	json_object *message;
 
 	message_of(line, &text, &len);
-	message = text_json(text, len);
+	message = abx__json_clean_text(text, len);
 	return message ? abx__json_set_take(o, "message", message) : ABX_ENOMEM;
 }
 

@@ -9,7 +9,6 @@
 #include "base/error.h"
 #include "base/str.h"
 #include "model/keys.h"
-#include "serve/list.h"
 #include "serve/native.h"
 #include "serve/view.h"
 
@@ -96,35 +95,35 @@ void abx__native_namespaces(abx__call *call)
 
 /* ---- statistics ---- */
 
-/* Of all, or of what the caller itself has in its namespace. */
+/* Of all, or of what the caller itself has in its namespace; live ones and those that
+ * ended. */
 static void statistics(abx__call *call, bool all)
 {
 	const abx__identity *who = &call->who;
-	abx__sandbox_query query = {
+	const abx__sandbox_query query = {
 		.namespace_ = all ? NULL : who->namespace_,
 		.team = all || abx__identity_sees_all(who) ? NULL : who->team,
 		.user = all || abx__identity_sees_all(who) ? NULL : who->user
 	};
 	ABX_CLEANUP(abx__error_freep) abx_error *err = NULL;
-	ABX_CLEANUP_JSON json_object *outer = json_object_new_object();
-	json_object *counts = NULL;
+	ABX_CLEANUP_JSON json_object *o = json_object_new_object();
+	json_object *n = NULL;
 
-	if (abx__control_sandbox_statistics(call->serve->control, &query, false, &counts,
+	if (abx__control_sandbox_statistics(call->serve->control, &query, true, &n,
 					    &err) < 0) {
 		abx__call_error(call, err);
 		return;
 	}
-	if (!all) {
-		json_object_object_del(counts, "byNamespace");
-		if (abx__json_set_str(counts, "namespace", who->namespace_) < 0) {
-			json_object_put(counts);
-			counts = NULL;
-		}
-	}
-	if (!outer || !counts || abx__json_set_take(outer, "statistics", counts) < 0)
+	if (!all)
+		json_object_object_del(n, "byNamespace");
+	if (!o || (!all && abx__json_set_str(n, "namespace", call->who.namespace_) < 0)) {
+		json_object_put(n);
 		abx__call_nomem(call);
-	else
-		abx__call_json(call, 200, abx_take(outer));
+	} else if (abx__json_set_take(o, "statistics", n) < 0) {
+		abx__call_nomem(call);
+	} else {
+		abx__call_json(call, 200, abx_take(o));
+	}
 }
 
 void abx__native_statistics(abx__call *call)

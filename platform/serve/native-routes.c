@@ -42,11 +42,20 @@ const abx__endpoint abx__native_endpoints[] = {
 	{ "DeleteSandbox", 0, abx__native_sandbox_delete },
 	{ "SetSandboxTimeout", ABX__BODY, abx__native_sandbox_timeout },
 
+	{ "GetSandboxLogs", 0, abx__native_logs },
+	{ "StreamSandboxLogs", 0, abx__native_logs_stream },
+	{ "ExecSandboxCommand", ABX__BODY, abx__native_exec },
+	{ "CreateSandboxExecToken", 0, abx__native_exec_token },
+	{ "IsSandboxReady", 0, abx__native_is_ready },
+	{ "OpenTerminal", 0, abx__native_terminal },
+
 	{ "ListSandboxEnvs", 0, abx__native_env_list },
 	{ "CreateSandboxEnv", ABX__BODY, abx__native_env_create },
 	{ "GetSandboxEnv", 0, abx__native_env_get },
 	{ "UpdateSandboxEnv", ABX__BODY, abx__native_env_update },
 	{ "DeleteSandboxEnv", 0, abx__native_env_delete },
+
+	{ "ListEnvEvents", 0, abx__native_events },
 
 	{ "GetEnvAutoscaling", 0, abx__native_groups_spec },
 	{ "ListEnvAutoscalingGroups", 0, abx__native_group_list },
@@ -86,7 +95,11 @@ const abx__route abx__native_extra_routes[] = {
 	{ .method = "GET",
 	  .path = "/v1/sandboxes/{sandboxId}/terminal",
 	  .operation_id = "OpenTerminal",
-	  .auth = ABX__AUTH_KEY },
+	  .auth = ABX__AUTH_NONE }, /* a token is */
+	{ .method = "GET",
+	  .path = "/ws/clusters/{clusterID}/sandboxes/{sandboxId}/terminal",
+	  .operation_id = "OpenTerminal",
+	  .auth = ABX__AUTH_NONE },
 	{ .method = "GET",
 	  .path = "/v1/sandboxes/{sandboxId}/logs/stream",
 	  .operation_id = "StreamSandboxLogs",

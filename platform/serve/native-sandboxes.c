@@ -1,8 +1,8 @@
 /*
- * native-sandboxes.c - sandboxes of the native API (native-api.md, section 6). Only live
- * ones: there is no history yet, so a sandbox that ended is 404.
+ * native-sandboxes.c - sandboxes of the native API (native-api.md, section 6): created,
+ * ended, and their timeouts.
  */
-#include <stdlib.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/alloc.h"
@@ -10,112 +10,12 @@
 #include "base/str.h"
 #include "model/address.h"
 #include "model/duration.h"
-#include "model/quantity.h"
-#include "serve/list.h"
 #include "serve/native.h"
-
-#define LIMIT_DEFAULT 20
-#define LIMIT_MAX 1000
-
-/* ---- the object on the wire ---- */
-
-const char *abx__native_sandbox_status(const abx__sandbox_rec *rec)
-{
-	switch (rec->state) {
-	case ABX__SANDBOX_STARTING:
-		return "Starting";
-	case ABX__SANDBOX_RUNNING:
-		return "Running";
-	case ABX__SANDBOX_PAUSING:
-	case ABX__SANDBOX_PAUSED:
-	case ABX__SANDBOX_RESUMING:
-		return "Paused";
-	case ABX__SANDBOX_STOPPING:
-		break;
-	}
-	return "Stopping";
-}
-
-static int put_names(json_object *o, const abx__sandbox_rec *rec)
-{
-	const char *const texts[][2] = {
-		{ "sandboxId", rec->id },  { "namespace", rec->namespace_ },
-		{ "poolName", rec->pool }, { "podName", rec->pod },
-		{ "envName", rec->env },   { "team", rec->team },
-		{ "user", rec->user },     { "status", abx__native_sandbox_status(rec) },
-	};
-	int r = ABX_OK;
-
-	for (size_t i = 0; r == ABX_OK && i < sizeof(texts) / sizeof(texts[0]); i++)
-		r = abx__native_put_str(o, texts[i][0], texts[i][1]);
-	return r;
-}
-
-static int put_size(json_object *o, const abx__sandbox_rec *rec)
-{
-	char text[ABX__QUANTITY_SIZE];
-	int r = ABX_OK;
-
-	if (rec->cpu_milli > 0) {
-		abx__quantity_print_milli(rec->cpu_milli, text);
-		r = abx__json_set_str(o, "cpu", text);
-	}
-	if (r == ABX_OK && rec->memory_bytes > 0) {
-		abx__quantity_print_bytes(rec->memory_bytes, text);
-		r = abx__json_set_str(o, "memory", text);
-	}
-	return r;
-}
-
-static int put_times(json_object *o, const abx__sandbox_rec *rec, int64_t now_ms)
-{
-	int r = abx__json_set_time(o, "claimedAt", rec->claimed_ms);
-
-	if (r == ABX_OK && rec->started_ms)
-		r = abx__json_set_time(o, "startedAt", rec->started_ms);
-	if (r == ABX_OK && rec->state == ABX__SANDBOX_RUNNING)
-		r = abx__json_set_i64(o, "durationSeconds",
-				      (now_ms - rec->started_ms) / 1000);
-	if (r == ABX_OK && rec->idle_timeout_ms > 0)
-		r = abx__json_set_i64(o, "idleTimeoutSeconds",
-				      rec->idle_timeout_ms / 1000);
-	return r;
-}
-
-static int put_endpoints(const abx__serve *serve, json_object *o,
-			 const abx__sandbox_rec *rec)
-{
-	ABX_CLEANUP_JSON json_object *all = json_object_new_object();
-	ABX_CLEANUP_JSON json_object *envd = json_object_new_object();
-	ABX_CLEANUP(abx__freep) char *url = NULL;
-
-	if (rec->state != ABX__SANDBOX_RUNNING || !rec->runtime_port)
-		return ABX_OK;
-	url = abx__strf("%s/sandboxes/%s/%u", serve->base_url, rec->id,
-			rec->runtime_port);
-	if (!all || !envd || !url || abx__json_set_str(envd, "url", url) < 0 ||
-	    abx__json_set_take(all, "envd", abx_take(envd)) < 0)
-		return ABX_ENOMEM;
-	return abx__json_set_take(o, "endpoints", abx_take(all));
-}
-
-static json_object *sandbox_view(const abx__serve *serve, const abx__sandbox_rec *rec)
-{
-	ABX_CLEANUP_JSON json_object *o = json_object_new_object();
-	int64_t now = serve->clock->wall_ms(serve->clock->userdata);
-
-	if (!o || put_names(o, rec) < 0 || put_size(o, rec) < 0 ||
-	    put_times(o, rec, now) < 0 ||
-	    abx__json_set_map(o, "metadata", &rec->metadata) < 0 ||
-	    put_endpoints(serve, o, rec) < 0)
-		return NULL;
-	return abx_take(o);
-}
 
 static void answer_sandbox(abx__call *call, int status, const abx__sandbox_rec *rec)
 {
 	ABX_CLEANUP_JSON json_object *o = json_object_new_object();
-	json_object *view = sandbox_view(call->serve, rec);
+	json_object *view = abx__native_sandbox_view(call->serve, rec, NULL);
 
 	if (!view || !o) {
 		json_object_put(view);
@@ -325,150 +225,6 @@ void abx__native_sandbox_create(abx__call *call)
 	create_body_done(&b);
 }
 
-/* ---- list ---- */
-
-typedef struct list_params {
-	const char *pool, *status; /* NULL: any */
-	uint64_t limit, offset;
-} list_params;
-
-static int number_param(const char *query, const char *name, uint64_t min, uint64_t max,
-			uint64_t *ret, abx_error **reterr)
-{
-	ABX_CLEANUP(abx__freep) char *text = NULL;
-	int r = query ? abx__query_get(query, name, &text) : 0;
-
-	if (r == 1 && abx__parse_u64(text, min, max, ret) == ABX_OK)
-		return ABX_OK;
-	if (r == 0)
-		return ABX_OK;
-	return abx__error_set(reterr, ABX_EINVAL, "%s is %llu to %llu", name,
-			      (unsigned long long)min, (unsigned long long)max);
-}
-
-static bool status_is_asked(const char *list, const char *status)
-{
-	for (const char *p = list; *p;) {
-		size_t len = strcspn(p, ",");
-
-		if (len == strlen(status) && strncmp(p, status, len) == 0)
-			return true;
-		p += len;
-		if (*p == ',')
-			p++;
-	}
-	return false;
-}
-
-static int newest_first(const void *a, const void *b)
-{
-	const abx__sandbox_rec *x = *(const abx__sandbox_rec *const *)a;
-	const abx__sandbox_rec *y = *(const abx__sandbox_rec *const *)b;
-
-	if (x->claimed_ms != y->claimed_ms)
-		return x->claimed_ms > y->claimed_ms ? -1 : 1;
-	return strcmp(x->id, y->id);
-}
-
-static bool is_asked(const abx__call *call, const list_params *p,
-		     const abx__sandbox_rec *rec)
-{
-	return abx__list_visible(&call->who, rec) &&
-	       (!p->pool || abx__str_eq(p->pool, rec->pool)) &&
-	       (!p->status ||
-		status_is_asked(p->status, abx__native_sandbox_status(rec)));
-}
-
-/* All that are asked for, sorted; NULL with *ret_count 0 is none, and false out of
- * memory. */
-static bool collect(const abx__call *call, const list_params *p,
-		    const abx__sandbox_rec ***ret, size_t *ret_count)
-{
-	const abx__sandboxes *table = abx__control_sandboxes(call->serve->control);
-	const abx__sandbox_rec **recs = NULL, *rec;
-	size_t count = 0, size = 0;
-
-	for (size_t i = 0; abx__sandboxes_at(table, i, &rec); i++) {
-		if (!is_asked(call, p, rec))
-			continue;
-		if (count == size) {
-			void *more;
-
-			size = size ? 2 * size : 64;
-			more = abx__reallocarray(recs, size, sizeof(*recs));
-			if (!more) {
-				abx__free(recs);
-				return false;
-			}
-			recs = more;
-		}
-		recs[count++] = rec;
-	}
-	if (count > 1)
-		qsort(recs, count, sizeof(*recs), newest_first);
-	*ret = recs;
-	*ret_count = count;
-	return true;
-}
-
-static json_object *list_page(const abx__call *call, const list_params *p,
-			      const abx__sandbox_rec **recs, size_t count)
-{
-	ABX_CLEANUP_JSON json_object *o = json_object_new_object();
-	ABX_CLEANUP_JSON json_object *items = json_object_new_array();
-
-	if (!o || !items)
-		return NULL;
-	for (size_t i = p->offset; i < count && i - p->offset < p->limit; i++) {
-		json_object *view = sandbox_view(call->serve, recs[i]);
-
-		if (!view || abx__json_push_take(items, view) < 0)
-			return NULL;
-	}
-	if (abx__json_set_take(o, "items", abx_take(items)) < 0 ||
-	    abx__json_set_i64(o, "total", (int64_t)count) < 0 ||
-	    abx__json_set_i64(o, "limit", (int64_t)p->limit) < 0 ||
-	    abx__json_set_i64(o, "offset", (int64_t)p->offset) < 0)
-		return NULL;
-	return abx_take(o);
-}
-
-void abx__native_sandbox_list(abx__call *call)
-{
-	const char *query = abx__http_req_query(call->req);
-	ABX_CLEANUP(abx__error_freep) abx_error *err = NULL;
-	ABX_CLEANUP(abx__freep) char *pool = NULL;
-	ABX_CLEANUP(abx__freep) char *status = NULL;
-	list_params p = { .limit = LIMIT_DEFAULT };
-	const abx__sandbox_rec **recs = NULL;
-	size_t count = 0;
-
-	if (number_param(query, "limit", 1, LIMIT_MAX, &p.limit, &err) < 0 ||
-	    number_param(query, "offset", 0, INT32_MAX, &p.offset, &err) < 0 ||
-	    (query && (abx__query_get(query, "poolName", &pool) < 0 ||
-		       abx__query_get(query, "status", &status) < 0))) {
-		if (!err)
-			abx__error_set(&err, ABX_EINVAL, "the query is not well encoded");
-		abx__call_error(call, err);
-		return;
-	}
-	p.pool = pool && *pool ? pool : NULL;
-	p.status = status && *status ? status : NULL;
-	if (collect(call, &p, &recs, &count))
-		abx__call_json(call, 200, list_page(call, &p, recs, count));
-	else
-		abx__call_nomem(call);
-	abx__free(recs);
-}
-
-void abx__native_sandbox_get(abx__call *call)
-{
-	const abx__sandbox_rec *rec = abx__call_sandbox(call);
-
-	if (rec)
-		answer_sandbox(call, 200, rec);
-}
-
 /* ---- delete and timeout ---- */
 
 static void on_killed(void *userdata, int r, const abx_error *err)
@@ -483,27 +239,37 @@ static void on_killed(void *userdata, int r, const abx_error *err)
 }
 
 /* {sandboxId, namespace, poolName, podName, status}: made before the record goes. */
-static json_object *deleted_view(const abx__sandbox_rec *rec)
+static json_object *deleted_view(const char *id, const char *namespace_, const char *pool,
+				 const char *pod, const char *status)
 {
 	ABX_CLEANUP_JSON json_object *o = json_object_new_object();
 
-	if (!o || abx__json_set_str(o, "sandboxId", rec->id) < 0 ||
-	    abx__json_set_str(o, "namespace", rec->namespace_) < 0 ||
-	    abx__json_set_str(o, "poolName", rec->pool) < 0 ||
-	    abx__json_set_str(o, "podName", rec->pod) < 0 ||
-	    abx__json_set_str(o, "status", "Stopping") < 0)
+	if (!o || abx__json_set_str(o, "sandboxId", id) < 0 ||
+	    abx__json_set_str(o, "namespace", namespace_) < 0 ||
+	    abx__json_set_str(o, "poolName", pool) < 0 ||
+	    abx__json_set_str(o, "podName", pod) < 0 ||
+	    abx__json_set_str(o, "status", status) < 0)
 		return NULL;
 	return abx_take(o);
 }
 
 void abx__native_sandbox_delete(abx__call *call)
 {
-	const abx__sandbox_rec *rec = abx__call_sandbox(call);
+	const abx__ended *ended = abx__native_ended(call);
+	const abx__sandbox_rec *rec;
 	ABX_CLEANUP(abx__error_freep) abx_error *err = NULL;
 
+	if (ended) {
+		abx__call_json(call, 202,
+			       deleted_view(ended->id, ended->namespace_, ended->pool,
+					    ended->pod, "Terminated"));
+		return;
+	}
+	rec = abx__call_sandbox(call);
 	if (!rec)
 		return;
-	call->body = deleted_view(rec);
+	call->body =
+		deleted_view(rec->id, rec->namespace_, rec->pool, rec->pod, "Stopping");
 	if (!call->body) {
 		abx__call_nomem(call);
 		return;

@@ -39,11 +39,20 @@ void abx__native_sandbox_get(abx__call *call);
 void abx__native_sandbox_delete(abx__call *call);
 void abx__native_sandbox_timeout(abx__call *call);
 
+void abx__native_logs(abx__call *call);
+void abx__native_logs_stream(abx__call *call);
+void abx__native_exec(abx__call *call);
+void abx__native_exec_token(abx__call *call);
+void abx__native_is_ready(abx__call *call);
+void abx__native_terminal(abx__call *call);
+
 void abx__native_env_list(abx__call *call);
 void abx__native_env_create(abx__call *call);
 void abx__native_env_get(abx__call *call);
 void abx__native_env_update(abx__call *call);
 void abx__native_env_delete(abx__call *call);
+
+void abx__native_events(abx__call *call);
 
 void abx__native_groups_spec(abx__call *call);
 void abx__native_group_list(abx__call *call);
@@ -63,8 +72,16 @@ void abx__native_template_create(abx__call *call);
 void abx__native_template_update(abx__call *call);
 void abx__native_template_delete(abx__call *call);
 
+/* {Sandbox}; what only its template tells is left out without one. NULL: out of memory.
+ */
+json_object *abx__native_sandbox_view(const abx__serve *serve,
+				      const abx__sandbox_rec *rec,
+				      json_object *template_);
 /* "Running" and the like. */
 const char *abx__native_sandbox_status(const abx__sandbox_rec *rec);
+/* The record of {sandboxId}, if it ended and the caller may see it; NULL, and the call is
+ * not answered. */
+const abx__ended *abx__native_ended(const abx__call *call);
 /* The env {name} of the path, if the caller may see it (a new reference); else the call
  * is answered. */
 json_object *abx__native_env_of(abx__call *call);

@@ -14,9 +14,12 @@
 #include "base/str.h"
 #include "model/gen/routes.h"
 #include "serve/call.h"
+#include "serve/pod-call.h"
 #include "serve/prometheus.h"
+#include "serve/sandbox-process.h"
 
 #define TIMER_MS 1000
+#define POD_PIECE ((size_t)64 << 10)
 #define VERSION_HEADER "X-AgentBox-Client-Version"
 
 /* ---- matching ---- */
@@ -337,7 +340,7 @@ static enum abx__surface surface_of(const char **path, bool e2b_only)
 	rest = strip(*path, "/agent-sandbox/api/native");
 	if (rest)
 		*path = rest;
-	if (rest || strip(*path, "/v1") || strip(*path, "/ping") ||
+	if (rest || strip(*path, "/v1") || strip(*path, "/ws") || strip(*path, "/ping") ||
 	    strip(*path, "/openapi.json") || strip(*path, "/metrics"))
 		return ABX__SURFACE_NATIVE;
 	return ABX__SURFACE_E2B;
@@ -370,6 +373,7 @@ void abx__serve_request(abx__serve *serve, abx__http_req *req, bool e2b_only)
 static void serve_free(abx__serve *serve)
 {
 	abx__approvals_free(serve->approvals);
+	abx__free(serve->exec_tokens.items);
 	abx__free(serve->cluster_id);
 	abx__free(serve->base_url);
 	abx__free(serve->console_url);
@@ -405,25 +409,36 @@ int abx__serve_new(const abx__serve_options *opts, abx__serve **ret, abx_error *
 	serve->timer.data = serve;
 	uv_timer_init(opts->loop, &serve->sweep);
 	serve->sweep.data = serve;
-	serve->open_timers = 2;
+	serve->scratch.size = POD_PIECE;
+	serve->handles = 2;
 	*ret = serve;
 	return ABX_OK;
 }
 
-static void on_timer_closed(uv_handle_t *handle)
+void abx__serve_retain(abx__serve *serve)
 {
-	abx__serve *serve = handle->data;
+	serve->handles++;
+}
 
-	if (--serve->open_timers > 0)
+void abx__serve_release(abx__serve *serve)
+{
+	if (--serve->handles > 0)
 		return;
 	serve->closed(serve->closed_userdata);
 	serve_free(serve);
+}
+
+static void on_timer_closed(uv_handle_t *handle)
+{
+	abx__serve_release(handle->data);
 }
 
 void abx__serve_close(abx__serve *serve, void (*done)(void *userdata), void *userdata)
 {
 	serve->closed = done;
 	serve->closed_userdata = userdata;
+	abx__sandbox_processes_abort(serve);
+	abx__pod_calls_abort(serve);
 	uv_close((uv_handle_t *)&serve->timer, on_timer_closed);
 	uv_close((uv_handle_t *)&serve->sweep, on_timer_closed);
 }

@@ -37,7 +37,10 @@ Test(serve_native, errors_have_their_envelope)
 	expect("GET", "/v1/nothing", NULL, 404, "{\"error\":");
 	expect("DELETE", "/v1/envs", NULL, 405, "GET, POST");
 	expect("GET", "/v1/approvals", NULL, 200, "{\"pending\":[],\"grants\":[]}");
-	expect("GET", "/v1/sandboxes/x/terminal?token=t", NULL, 501, "OpenTerminal");
+	expect("GET", "/v1/sandboxes/x/terminal?token=t", NULL, 401, "token");
+	expect("GET", "/v1/sandboxes/x/terminal", NULL, 401, "missing terminal token");
+	expect("GET", "/ws/clusters/local/sandboxes/x/terminal?token=t", NULL, 401,
+	       "token");
 }
 
 Test(serve_native, who_where_and_what)
@@ -302,6 +305,22 @@ Test(serve_native, sandboxes)
 	expect("POST", "/v1/sandboxes", "{\"poolName\":\"base\",\"idleTimeout\":\"-1s\"}",
 	       400, "idleTimeout");
 	expect("DELETE", path, NULL, 202, "\"Stopping\"");
-	expect("DELETE", path, NULL, 404, NULL);
-	expect("GET", path, NULL, 404, NULL);
+	expect("DELETE", path, NULL, 202, "\"Terminated\"");
+	expect("GET", path, NULL, 200, "\"Completed\"");
+	expect("GET", "/v1/sandboxes?status=Completed", NULL, 200, "\"total\":1");
+	expect("GET", "/v1/sandboxes?status=Pending", NULL, 200, "\"total\":0");
+	expect("GET", "/v1/statistics/sandboxes", NULL, 200, "\"Completed\":1");
+	expect("GET", "/v1/admin/statistics/sandboxes", NULL, 200, "\"default\":1");
+	snprintf(timeout, sizeof(timeout), "%s/logs", path);
+	expect("GET", timeout, NULL, 200, "\"source\":\"cached\"");
+	snprintf(timeout, sizeof(timeout), "%s/logs/stream", path);
+	expect("GET", timeout, NULL, 200,
+	       "{\"_meta\":true,\"source\":\"live\",\"truncated\":false}");
+	snprintf(timeout, sizeof(timeout), "%s/exec-token", path);
+	expect("POST", timeout, NULL, 404, NULL);
+	expect("GET", "/v1/sandboxes/nope", NULL, 404, "nope");
+	expect("DELETE", "/v1/sandboxes/nope", NULL, 404, "nope");
+	expect("GET", "/v1/envs/base/events?limit=2", NULL, 200, "\"total\":2");
+	expect("GET", "/v1/envs/base/events?limit=0", NULL, 400, "1 to 500");
+	expect("GET", "/v1/envs/nope/events", NULL, 404, "nope");
 }
