@@ -540,7 +540,7 @@ def routes_source(model):
 # ---- /openapi.json ----
 
 def bundled(model, doc):
-    """The document with the schemas of other files copied in, as plain JSON."""
+    """The document as plain JSON: schemas of other files copied in, and each allOf folded into the one object it is."""
     result = json.loads(json.dumps(doc.yaml, default=str))
     pending = [result]
     while pending:
@@ -548,10 +548,14 @@ def bundled(model, doc):
         if isinstance(node, list):
             pending += node
         elif isinstance(node, dict):
+            if "allOf" in node:
+                folded = json.loads(json.dumps(model.merged(doc, node, "allOf"), default=str))
+                node.clear()
+                node.update({key: value for key, value in folded.items() if value != [] or key != "required"})
             ref = node.get("$ref")
             if isinstance(ref, str) and not ref.startswith("#"):
                 target, name = model.resolve(doc, ref)
-                copied = target.base.capitalize() + name if name in doc.nodes else name
+                copied = target.base.capitalize() + name if target is not doc and name in doc.nodes else name
                 node["$ref"] = "#/components/schemas/" + copied
                 if copied not in result["components"]["schemas"]:
                     copy = json.loads(json.dumps(model.absolute(target, target.nodes[name]), default=str))

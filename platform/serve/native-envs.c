@@ -11,6 +11,7 @@
 #include "base/str.h"
 #include "model/keys.h"
 #include "model/names.h"
+#include "serve/docs.h"
 #include "serve/native.h"
 #include "serve/view.h"
 
@@ -127,69 +128,23 @@ static const char *sizing_of(json_object *env)
 	return sizing ? sizing : "either";
 }
 
-/* Replaces every `${name}` in `text`; a NULL value leaves it. */
-static int replace_all(abx__buf *out, const char *text, const char *const (*values)[2])
-{
-	while (*text) {
-		const char *mark = strstr(text, "${"),
-			   *end = mark ? strchr(mark, '}') : NULL;
-		const char *value = NULL;
-
-		if (!end)
-			return abx__buf_adds(out, text);
-		for (size_t i = 0; values[i][0]; i++)
-			if (strlen(values[i][0]) == (size_t)(end - mark - 2) &&
-			    strncmp(values[i][0], mark + 2, (size_t)(end - mark - 2)) ==
-				    0)
-				value = values[i][1];
-		if (abx__buf_add(out, text, (size_t)(mark - text)) < 0 ||
-		    (value ? abx__buf_adds(out, value)
-			   : abx__buf_add(out, mark, (size_t)(end + 1 - mark))) < 0)
-			return ABX_ENOMEM;
-		text = end + 1;
-	}
-	return ABX_OK;
-}
-
 /* The template's documentation with this env's values (native-api.md, section 7.4). */
 static int put_docs(abx__call *call, json_object *o, json_object *env)
 {
-	const abx__serve *serve = call->serve;
 	const char *template_ = abx__view_str(env, "spec", "templateRef", "name");
-	ABX_CLEANUP_JSON json_object *doc = NULL;
-	ABX_CLEANUP_BUF abx__buf text = ABX__BUF_INIT_CAP(1 << 20);
-	ABX_CLEANUP(abx__freep)
-	char *e2b = abx__strf("%s/agent-sandbox/api/e2b", serve->base_url);
-	ABX_CLEANUP(abx__freep)
-	char *data = abx__strf("%s/agent-sandbox/api/data", serve->base_url);
 	json_object *member = abx__view_member_at(env, 0);
-	const char *scheme_end = strstr(serve->base_url, "://");
-	const char *docs;
-
-	if (!e2b || !data)
-		return ABX_ENOMEM;
-	if (!template_ ||
-	    abx__control_template_get(serve->control, template_, &doc, NULL) < 0)
-		return ABX_OK;
-	docs = abx__view_annotation(doc, ABX__ANNOTATION_DOCS);
-	if (!docs)
-		return ABX_OK;
-	const char *const values[][2] = {
-		{ "AGBX_ENV_NAME", abx__view_meta(env, "name") },
-		{ "AGBX_POOL_NAME", member ? abx__view_str(member, "name") : NULL },
-		{ "AGBX_CLUSTER_ID", serve->cluster_id },
-		{ "AGBX_NATIVE_URL", serve->base_url },
-		{ "AGBX_E2B_URL", e2b },
-		{ "AGBX_DATA_URL", data },
-		{ "AGBX_DATA_DOMAIN", scheme_end ? strstr(data, "://") + 3 : NULL },
-		{ "AGBX_HOST", scheme_end ? scheme_end + 3 : NULL },
-		{ "AGBX_HTTPS",
-		  abx__str_starts(serve->base_url, "https:") ? "true" : "false" },
-		{ NULL, NULL },
+	const abx__docs_names names = {
+		.env = abx__view_meta(env, "name"),
+		.pool = member ? abx__view_str(member, "name") : NULL,
+		.cluster = call->serve->cluster_id,
+		.base_url = call->serve->base_url,
 	};
-	if (replace_all(&text, docs, values) < 0)
-		return ABX_ENOMEM;
-	return abx__json_set_str(o, "envDocs", abx__buf_str(&text));
+	ABX_CLEANUP_JSON json_object *doc = NULL;
+
+	if (!template_ ||
+	    abx__control_template_get(call->serve->control, template_, &doc, NULL) < 0)
+		return ABX_OK;
+	return abx__native_put_docs(o, "envDocs", doc, &names);
 }
 
 static json_object *env_view(abx__call *call, json_object *env)

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/buf.h"
 #include "base/error.h"
 #include "base/str.h"
 #include "model/gen/crds.h"
@@ -90,13 +91,28 @@ static int put_crd(json_object *o, json_object *doc)
 	return text ? abx__json_set_str(o, "crdYaml", text) : ABX_ENOMEM;
 }
 
-static json_object *full(json_object *doc)
+int abx__native_put_docs(json_object *o, const char *key, json_object *template_,
+			 const abx__docs_names *names)
 {
+	const char *docs = abx__view_annotation(template_, ABX__ANNOTATION_DOCS);
+	ABX_CLEANUP_BUF abx__buf text = ABX__BUF_INIT_CAP(ABX__DOCS_MAX);
+	int r;
+
+	if (!docs)
+		return ABX_OK;
+	r = abx__docs_render(docs, names, &text);
+	/* What would be too long rendered is given as it is. */
+	return abx__json_set_str(o, key, r < 0 ? docs : abx__buf_str(&text));
+}
+
+static json_object *full(const abx__serve *serve, json_object *doc)
+{
+	const abx__docs_names names = { .cluster = serve->cluster_id,
+					.base_url = serve->base_url };
 	ABX_CLEANUP_JSON json_object *o = json_object_new_object();
 
 	if (!o || put_common(o, doc) < 0 || put_size(o, doc) < 0 || put_crd(o, doc) < 0 ||
-	    abx__native_put_str(o, "docs",
-				abx__view_annotation(doc, ABX__ANNOTATION_DOCS)) < 0)
+	    abx__native_put_docs(o, "docs", doc, &names) < 0)
 		return NULL;
 	return abx_take(o);
 }
@@ -104,7 +120,7 @@ static json_object *full(json_object *doc)
 static void answer_template(abx__call *call, int status, json_object *doc)
 {
 	ABX_CLEANUP_JSON json_object *o = json_object_new_object();
-	json_object *view = full(doc);
+	json_object *view = full(call->serve, doc);
 
 	if (!view || !o) {
 		json_object_put(view);

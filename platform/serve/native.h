@@ -5,6 +5,7 @@
 #define ABX_SERVE_NATIVE_H
 
 #include "serve/call.h"
+#include "serve/docs.h"
 
 void abx__native_ping(abx__call *call);
 void abx__native_openapi(abx__call *call);
@@ -91,6 +92,10 @@ void abx__native_page(abx__call *call, json_object *items, bool with_limits);
 /* {name, namespace, status}. */
 void abx__native_terminating(abx__call *call, int status, const char *name,
 			     const char *state);
+
+/* The template's documentation, rendered, when it has any. ABX_ENOMEM. */
+int abx__native_put_docs(json_object *o, const char *key, json_object *template_,
+			 const abx__docs_names *names);
 
 /* `o` gets `key` = `value` (borrowed; nothing for NULL). ABX_ENOMEM. */
 int abx__native_put(json_object *o, const char *key, json_object *value);
