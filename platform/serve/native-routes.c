@@ -71,7 +71,7 @@ const abx__endpoint abx__native_endpoints[] = {
 
 	{ "ListSandboxTemplates", 0, abx__native_template_list },
 	{ "GetSandboxTemplate", 0, abx__native_template_get },
-	{ "AdminListSandboxTemplates", 0, abx__native_template_list },
+	{ "AdminListSandboxTemplates", 0, abx__native_template_list_all },
 	{ "AdminCreateSandboxTemplate", ABX__BODY, abx__native_template_create },
 	{ "AdminUpdateSandboxTemplate", ABX__BODY, abx__native_template_update },
 	{ "AdminDeleteSandboxTemplate", 0, abx__native_template_delete },

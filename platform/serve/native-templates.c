@@ -132,7 +132,8 @@ static void answer_template(abx__call *call, int status, json_object *doc)
 	}
 }
 
-void abx__native_template_list(abx__call *call)
+/* Those `who` may see. */
+static void answer_list(abx__call *call, const abx__identity *who)
 {
 	ABX_CLEANUP(abx__error_freep) abx_error *err = NULL;
 	ABX_CLEANUP_JSON json_object *docs = NULL;
@@ -145,7 +146,7 @@ void abx__native_template_list(abx__call *call)
 	for (size_t i = 0; items && i < json_object_array_length(docs); i++) {
 		json_object *doc = json_object_array_get_idx(docs, i), *o;
 
-		if (!abx__view_template_visible(&call->who, doc))
+		if (!abx__view_template_visible(who, doc))
 			continue;
 		o = summary(doc);
 		if (!o || abx__json_push_take(items, o) < 0) {
@@ -154,6 +155,30 @@ void abx__native_template_list(abx__call *call)
 		}
 	}
 	abx__native_page(call, abx_take(items), true);
+}
+
+void abx__native_template_list(abx__call *call)
+{
+	answer_list(call, &call->who);
+}
+
+/* All, or with `team` and `user` what that person sees. */
+void abx__native_template_list_all(abx__call *call)
+{
+	const char *query = abx__http_req_query(call->req);
+	ABX_CLEANUP(abx__freep) char *team = NULL;
+	ABX_CLEANUP(abx__freep) char *user = NULL;
+	abx__identity who = { .admin = true };
+
+	if (query && (abx__query_get(query, "team", &team) < 0 ||
+		      abx__query_get(query, "user", &user) < 0)) {
+		abx__call_fail(call, 400, "the query is not well encoded");
+		return;
+	}
+	who.team = team ? team : "";
+	who.user = user ? user : "";
+	who.acts_as = *who.team || *who.user;
+	answer_list(call, &who);
 }
 
 void abx__native_template_get(abx__call *call)

@@ -68,6 +68,7 @@ void abx__native_pool_update(abx__call *call);
 void abx__native_pool_delete(abx__call *call);
 
 void abx__native_template_list(abx__call *call);
+void abx__native_template_list_all(abx__call *call);
 void abx__native_template_get(abx__call *call);
 void abx__native_template_create(abx__call *call);
 void abx__native_template_update(abx__call *call);
