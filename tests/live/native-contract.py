@@ -510,8 +510,8 @@ def _():
     both = {"X-Impersonate-Team": "t", "X-Impersonate-User": "u"}
     me = ask("GetWhoAmI", 200, key=daemon.admin, headers=both).json
     assert (me["role"], me["team"], me["user"]) == ("admin", "t", "u"), me
-    ask("GetSandboxEnv", 200, "demo", key=daemon.admin, headers=both)
-    ask("GetSandboxEnv", 404, "demo", key=daemon.admin, headers={**both, "X-Impersonate-User": "v"})
+    ask("GetSandboxEnv", 200, "bare", key=daemon.admin, headers=both)
+    ask("GetSandboxEnv", 404, "bare", key=daemon.admin, headers={**both, "X-Impersonate-User": "v"})
     me = ask("GetWhoAmI", 200, key=daemon.admin, headers={"X-Impersonate-Team": "t", "X-Impersonate-User": " "}).json
     assert me["user"] == "admin", me
     me = ask("GetWhoAmI", 200, key=agent, headers={"X-Impersonate-Team": "admin", "X-Impersonate-User": "admin"}).json
