@@ -13,8 +13,24 @@ import websockets
 
 from harness import BASE, KEY, Sandbox, e2b, finish, native, step, wait_for, wait_warm
 
-wait_warm("base")
-sandbox = Sandbox("base")
+# The sample's template, whose container also says whatever is written into a pipe, and an env of it.
+SAY = "/tmp/say"
+ENTRY = ("mkfifo -m 666 %s; while :; do cat %s; done & "
+         "exec /bin/sh /mnt/agentbox/agentbox-entrypoint.sh") % (SAY, SAY)
+crd = json.loads(native("GET", "/sandbox-templates/base").json["template"]["crdYaml"])
+crd["metadata"] = {"name": "talker", "annotations": {"agentbox.navix.sh/docs": "${AGBX_ENV_NAME} ${AGBX_HOST} ${AGBX_API_KEY}"}}
+crd.pop("status", None)
+crd["spec"]["template"]["spec"]["containers"][0]["command"][3:] = ["/bin/sh", "-c", ENTRY]
+crd["spec"]["runtimes"].append({"name": "side", "port": 7777, "logDir": "/tmp/side.log"})
+for path, body in (("/admin/sandbox-templates", {"crdJson": json.dumps(crd)}),
+                   ("/envs", {"name": "talker", "templateRef": {"name": "talker"},
+                             "overrides": {"podCreationImagePolicy": "PoolDefaultImage"}}),
+                   ("/envs/talker/sandboxpools",
+                    {"inlineResources": crd["spec"]["template"]["spec"]["containers"][0]["resources"], "replicas": 3})):
+    made = native("POST", path, body)
+    assert made.status in (201, 202), str(made)
+wait_warm("talker")
+sandbox = Sandbox("talker")
 
 
 def call(method, what, body=None, status=200, of=None):
@@ -29,7 +45,13 @@ def sh(line, status=200, of=None, **more):
 
 def log(text):
     """A line of the container's own output."""
-    assert sh("printf '%%s\\n' '%s' > /proc/1/fd/1" % text)["exitCode"] == 0
+    assert sh("printf '%%s\\n' '%s' > %s" % (text, SAY))["exitCode"] == 0
+
+
+def spoken(what, count, of=None):
+    """The log once it has so many lines."""
+    logs = call("GET", what, of=of)
+    return logs if len(logs["entries"]) >= count else None
 
 
 @step("a command: its output, its exit code, whoever it is")
@@ -52,7 +74,7 @@ def _():
 
 @step("a secure sandbox takes commands as well")
 def _():
-    answer = e2b("POST", "/sandboxes", {"templateID": "base", "timeout": 60, "secure": True})
+    answer = e2b("POST", "/sandboxes", {"templateID": "talker", "timeout": 60, "secure": True})
     assert answer.status == 201, str(answer)
     secure = Sandbox.of(answer.json["sandboxID"])
     assert sh("echo in", of=secure)["stdout"] == "in\n"
@@ -69,7 +91,7 @@ def _():
 def _():
     for text in ("first", "second", "third"):
         log(text)
-    logs = call("GET", "/logs")
+    logs = wait_for("three lines", lambda: spoken("/logs", 3))
     assert [entry["log"] for entry in logs["entries"]][-3:] == ["first", "second", "third"], logs
     assert logs["source"] == "live" and logs["truncated"] is False and logs["containers"] == ["sandbox"], logs
     assert [entry["log"] for entry in call("GET", "/logs?lines=2&container=sandbox")["entries"]] == ["second", "third"]
@@ -102,11 +124,12 @@ class Stream(threading.Thread):
 
 @step("the stream: what was there, what comes, and the end with the sandbox")
 def _():
-    other = Sandbox("base")
-    sh("echo before > /proc/1/fd/1; echo last > /proc/1/fd/1", of=other)
+    other = Sandbox("talker")
+    sh("(echo before; echo last) > " + SAY, of=other)
+    wait_for("two lines", lambda: spoken("/logs", 2, other))
     stream = Stream("?lines=1", other)
     wait_for("what was there", lambda: stream.logs() == ["last"])
-    sh("echo after > /proc/1/fd/1", of=other)
+    sh("echo after > " + SAY, of=other)
     wait_for("what came", lambda: stream.logs() == ["last", "after"])
     entry = stream.objects[0]
     assert entry["container_name"] == "sandbox" and entry["pod_name"] and entry["namespace_name"] == "default", entry
@@ -119,13 +142,29 @@ def _():
 @step("a long line comes whole, and a stream that is not read holds nobody up")
 def _():
     stream = Stream("?lines=1", sandbox)
-    sh("head -c 300000 /dev/zero | tr '\\0' x > /proc/1/fd/1; echo > /proc/1/fd/1")
+    sh("(head -c 300000 /dev/zero | tr '\\0' x; echo) > " + SAY)
     wait_for("300,000 x", lambda: any(len(each) == 300000 for each in stream.logs()))
     lazy = http.client.HTTPConnection(urllib.parse.urlsplit(BASE).hostname, urllib.parse.urlsplit(BASE).port)
     lazy.request("GET", "/v1/sandboxes/%s/logs/stream" % sandbox.id, headers={"AGENTBOX-API-KEY": KEY})
-    sh("head -c 700000 /dev/zero | tr '\\0' y | fold -w 100 > /proc/1/fd/1")
+    sh("head -c 500000 /dev/zero | tr '\\0' y | fold -w 100 > " + SAY)
     assert sh("echo on")["stdout"] == "on\n"
     lazy.close()
+
+
+@step("the log of a runtime is the file its template names")
+def _():
+    assert "side.log" in call("GET", "/logs?source=side", status=500)["error"], "there is none yet"
+    sh("seq 3 > /tmp/side.log")
+    logs = call("GET", "/logs?source=side&lines=2")
+    assert [entry["log"] for entry in logs["entries"]] == ["2", "3"], logs
+    assert (logs["source"], logs["runtimeName"]) == ("runtime", "side"), logs
+    stream = Stream("?source=side&lines=1", sandbox)
+    wait_for("the last line", lambda: stream.logs() == ["3"])
+    sh("echo 4 >> /tmp/side.log")
+    wait_for("the next", lambda: stream.logs() == ["3", "4"])
+    stream.connection.sock.shutdown(2)
+    wait_for("nobody reads it any more", lambda: sh("pgrep -fc '^tail -n 1 -F'")["stdout"].strip() == "0")
+    call("GET", "/logs?source=nope", status=400)
 
 
 # ---- the terminal ----
@@ -206,7 +245,7 @@ def _():
             await until(socket, b"ok")
         assert await refused(address(used)) == 401
         assert await refused(address("")) == 401
-        other = Sandbox("base")
+        other = Sandbox("talker")
         assert await refused(address(token(other))) == 401
         other.kill()
     asyncio.run(talk())
@@ -227,8 +266,9 @@ def _():
 
 @step("a paused sandbox: no commands, no terminal, not ready, its log still there")
 def _():
-    other = Sandbox("base")
-    sh("echo kept > /proc/1/fd/1", of=other)
+    other = Sandbox("talker")
+    sh("echo kept > " + SAY, of=other)
+    wait_for("a line", lambda: spoken("/logs", 1, other))
     assert e2b("POST", "/sandboxes/%s/pause" % other.id, {}).status == 204
     assert "Paused" in sh("true", 400, of=other)["error"]
     call("POST", "/exec-token", status=400, of=other)
@@ -240,9 +280,13 @@ def _():
 
 @step("the env's documentation has this server's addresses, and no key")
 def _():
-    docs = native("GET", "/envs/base").json["env"]["envDocs"]
-    assert "${AGBX_ENV_NAME}" not in docs and "base" in docs and KEY not in docs, docs
+    docs = native("GET", "/envs/talker").json["env"]["envDocs"]
+    assert docs == "talker %s ${AGBX_API_KEY}" % urllib.parse.urlsplit(BASE).netloc, docs
+    docs = native("GET", "/sandbox-templates/talker").json["template"]["docs"]
+    assert docs == "YOUR_ENV_NAME %s ${AGBX_API_KEY}" % urllib.parse.urlsplit(BASE).netloc, docs
 
 
 sandbox.kill()
+assert native("DELETE", "/envs/talker").status == 202
+assert native("DELETE", "/admin/sandbox-templates/talker").status == 202
 finish()
