@@ -249,6 +249,14 @@ static void nap(void)
 	nanosleep(&t, NULL);
 }
 
+/* It was not our child: whoever adopted it may take a moment to take notice. */
+static bool has_ended(pid_t pid)
+{
+	for (int i = 0; i < 250 && kill(pid, 0) == 0; i++)
+		nap();
+	return kill(pid, 0) != 0;
+}
+
 static void supervise(void)
 {
 	static const char *args[] = { "--supervise", "--daemon",    "--engine",
@@ -285,8 +293,8 @@ Test(serve_daemon, supervisor_starts_again_what_died_and_stops_all)
 	cr_assert_eq(a.status, 200);
 	answer_done(&a);
 	cr_assert_eq(run_to_end(out, sizeof(out), stop), 0, "%s", out);
-	cr_assert_neq(kill(second, 0), 0, "agentboxd still runs");
-	cr_assert_neq(kill(supervisor, 0), 0, "the supervisor still runs");
+	cr_assert(has_ended(second), "agentboxd still runs");
+	cr_assert(has_ended(supervisor), "the supervisor still runs");
 	cr_assert_neq(access(d.dir, F_OK), 0, "the state directory is still there");
 	cr_assert_eq(run_to_end(out, sizeof(out), stop), 0, "stopping twice is fine: %s",
 		     out);

@@ -92,8 +92,8 @@ static const row rows[] = {
 	  BAD("templateID: string expected, not int") },
 	{ "POST", "/sandboxes", "{\"templateID\":\"a b\"}", 400,
 	  BAD("templateID: address \\\"a b\\\": name \\\"a b\\\" is not valid") },
-	{ "POST", "/sandboxes", "{\"templateID\":\"base:v1\"}", 400,
-	  BAD("templateID: address \\\"base:v1\\\": name \\\"base:v1\\\" is not valid") },
+	{ "POST", "/sandboxes", "{\"templateID\":\"base:v1\"}", 404,
+	  "{\"code\":404,\"message\":\"tag 'v1' does not exist for template 'base'\"}" },
 	{ "POST", "/sandboxes", "{\"templateID\":\"base//UPPER CASE\"}", 400,
 	  BAD("templateID: address \\\"base//UPPER CASE\\\": image \\\"UPPER CASE\\\": "
 	      "blanks and control characters are not allowed") },
