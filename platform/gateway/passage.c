@@ -343,7 +343,7 @@ static void send_request(passage *p)
 		abx__http_conn_flush(conn);
 }
 
-/* The SDKs take the usual 502 for a sandbox that is gone. */
+/* The SDKs take the usual 502 for a sandbox that is gone; of a 404 they show the text. */
 static bool is_for_interpreter(const passage *p)
 {
 	static const char *const paths[] = { "/execute", "/contexts" };
@@ -371,7 +371,7 @@ static void on_connected(void *userdata, int r, abx__upstream *up, const abx_err
 		return;
 	}
 	if (r == ABX_EUNAVAILABLE && is_for_interpreter(p)) {
-		give_up(p, 501, p->port, ABX__GATEWAY_NO_INTERPRETER);
+		give_up(p, 404, p->port, ABX__GATEWAY_NO_INTERPRETER);
 		return;
 	}
 	if (r == ABX_EUNAVAILABLE) {

@@ -206,6 +206,13 @@ def read_stream(data):
     return code, out, err, error
 
 
+def sample_env(name):
+    """The template and env of deploy/samples of that name, unless they are there."""
+    for kind, file, path in (("templates", "template", "/sandbox-templates/"), ("envs", "env", "/envs/")):
+        if native("GET", path + name).status == 404:
+            abx("create", kind, "-f", os.path.join(TOP, "deploy", "samples", "%s_sandbox%s.yaml" % (name, file)))
+
+
 def running_ids():
     """Ids of all sandboxes, through every page."""
     ids, token = [], None

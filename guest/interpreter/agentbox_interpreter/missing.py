@@ -14,7 +14,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
     def answer(self):
         body = self.text.encode()
-        self.send_response(501)
+        self.send_response(404)  # the one refusal whose text every SDK shows
         self.send_header("Content-Type", "text/plain; charset=utf-8")
         self.send_header("Content-Length", str(len(body)))
         self.send_header("Connection", "close")

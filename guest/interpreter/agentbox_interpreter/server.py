@@ -22,7 +22,8 @@ from .languages import NoSuchLanguage, normalized
 BODY_MAX = 16 << 20
 IDLE_SECONDS = 640
 
-STATUS = {BadRequest: 400, access.Denied: 401, NotFound: 404, TooMany: 429, StartFailed: 500, NoSuchLanguage: 501,
+# The SDKs show the text of a 404; of other refusals the JavaScript one shows the number alone.
+STATUS = {BadRequest: 400, access.Denied: 401, NotFound: 404, NoSuchLanguage: 404, TooMany: 429, StartFailed: 500,
           Unsupported: 501, access.Unreachable: 503}
 
 
