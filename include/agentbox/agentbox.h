@@ -9,6 +9,7 @@
 #define AGENTBOX_AGENTBOX_H
 
 #include <agentbox/client.h>
+#include <agentbox/code.h>
 #include <agentbox/commands.h>
 #include <agentbox/error.h>
 #include <agentbox/files.h>

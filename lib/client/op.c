@@ -181,6 +181,9 @@ static void call_done(const abx_op *op, void *result)
 	case ABX__OP_FORKS:
 		fn->forks(userdata, r, result, err);
 		break;
+	case ABX__OP_CODE:
+		fn->code(userdata, r, result, err);
+		break;
 	}
 }
 
@@ -226,6 +229,9 @@ void abx__op_free_result(enum abx__op_kind kind, void *result)
 		break;
 	case ABX__OP_FORKS:
 		abx_forks_free(result);
+		break;
+	case ABX__OP_CODE:
+		abx_code_execution_free(result);
 		break;
 	case ABX__OP_DONE:
 	case ABX__OP_SANDBOX_NEXT: /* the iterator's */

@@ -36,6 +36,7 @@ enum abx__op_kind {
 	ABX__OP_SNAPSHOT,
 	ABX__OP_SNAPSHOT_NEXT,
 	ABX__OP_FORKS,
+	ABX__OP_CODE,
 };
 
 union abx__done {
@@ -56,6 +57,7 @@ union abx__done {
 	abx_snapshot_info_fn snapshot;
 	abx_snapshot_next_fn snapshot_next;
 	abx_forks_fn forks;
+	abx_code_fn code;
 };
 
 /* Where a blocking call finds how it went. */

@@ -94,16 +94,20 @@ static int prepare_sandbox(abx_client *client, const abx__request *req,
 			   abx__prepared *prepared)
 {
 	abx_sandbox *sandbox = req->sandbox;
+	uint16_t port = req->port ? req->port : ABX__ENVD_PORT;
 	int r;
 
-	prepared->url = abx__sandbox_base(sandbox, ABX__ENVD_PORT, req->path);
+	prepared->url = abx__sandbox_base(sandbox, port, req->path);
 	if (!prepared->url)
 		return ABX_ENOMEM;
 	if (client->settings.form == ABX__DATA_HEADERS) {
 		if ((r = add(prepared, "E2b-Sandbox-Id", sandbox->id)) < 0 ||
-		    (r = add_number(prepared, "E2b-Sandbox-Port", ABX__ENVD_PORT)) < 0)
+		    (r = add_number(prepared, "E2b-Sandbox-Port", port)) < 0)
 			return r;
 	}
+	if (port != ABX__ENVD_PORT && sandbox->traffic_token &&
+	    (r = add(prepared, "E2b-Traffic-Access-Token", sandbox->traffic_token)) < 0)
+		return r;
 	if (sandbox->token &&
 	    (r = add(prepared, "X-Access-Token", abx__secret_reveal(sandbox->token))) < 0)
 		return r;

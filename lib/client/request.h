@@ -12,13 +12,14 @@
 #include "client/op.h"
 
 #define ABX__ENVD_PORT 49983
+#define ABX__INTERPRETER_PORT 49999
 #define ABX__MAX_METADATA 64
 #define ABX__MAX_REQUEST_HEADERS (12 + ABX__MAX_METADATA)
 
 enum abx__where {
 	ABX__TO_E2B,     /* the control API, path behind its base */
 	ABX__TO_NATIVE,  /* path behind /v1 */
-	ABX__TO_SANDBOX, /* envd of `sandbox` */
+	ABX__TO_SANDBOX, /* a port of `sandbox` */
 };
 
 typedef struct abx__request {
@@ -26,6 +27,7 @@ typedef struct abx__request {
 	const char *method;
 	const char *path;     /* begins with '/', encoded */
 	abx_sandbox *sandbox; /* of ABX__TO_SANDBOX */
+	uint16_t port;        /* of ABX__TO_SANDBOX; 0: envd's */
 	const char *user;     /* Basic user for envd's services; NULL: the default */
 	const char
 		*content_type; /* of the body; NULL: application/json when there is one */

@@ -50,6 +50,13 @@ static fake_answer answers[] = {
 	  .status = 200,
 	  .body = "{\"logs\":[{\"timestamp\":\"2026-12-01T10:00:00Z\",\"message\":\"m\","
 		  "\"fields\":{\"a\":\"b\"}}]}" },
+	{ .path = "/contexts", .status = 200, .body = "{\"id\":\"c\"}" },
+	{ .path = "/execute",
+	  .status = 200,
+	  .body = "{\"type\":\"stdout\",\"text\":\"o\"}\n{\"type\":\"result\","
+		  "\"is_main_result\":true,\"text\":\"t\",\"json\":[1]}\n{\"type\":"
+		  "\"error\",\"name\":\"n\",\"value\":\"v\"}\n"
+		  "{\"type\":\"end_of_execution\"}\n" },
 	{ 0 },
 };
 
@@ -171,6 +178,25 @@ static int use_metrics(fixture *f)
 	return r;
 }
 
+static int use_code(fixture *f)
+{
+	const char *const env_vars[] = { "A=1", NULL };
+	abx_code_options o = ABX_CODE_OPTIONS_INIT;
+	abx_code_execution *execution = NULL;
+	char *id = NULL;
+	int r = abx_code_context_create(f->sandbox, "python", "/", &id, &f->err);
+
+	o.context_id = id;
+	o.env_vars = env_vars;
+	if (r >= 0)
+		r = abx_code_run(f->sandbox, "x", &o, &execution, &f->err);
+	if (r >= 0)
+		cr_expect(execution->result_count == 1 && execution->error_name);
+	abx_code_execution_free(execution);
+	abx_free(id);
+	return r;
+}
+
 static void survive(int (*use)(fixture *f))
 {
 	char *streams[2];
@@ -205,6 +231,11 @@ Test(client_faults, terminals)
 Test(client_faults, watches)
 {
 	survive(use_watch);
+}
+
+Test(client_faults, cells)
+{
+	survive(use_code);
 }
 
 Test(client_faults, files)
