@@ -437,7 +437,19 @@ void abx__pods_on_event(void *userdata, const abx__pod *view);
 void abx__pods_on_synced(void *userdata, int r, const abx_error *err);
 int abx__pod_write(abx__podrec *pod, enum abx__podrec_write write,
 		   const abx__pod_change *change);
+/* The state machine's answer to a view that is new. */
+void abx__pod_changed(abx__podrec *pod);
+/* Twice the last wait, within these. */
+int64_t abx__backoff_next(int64_t *wait, int64_t first, int64_t last);
+void abx__pod_issue_delete(abx__podrec *pod);
+
+/* pod-create.c */
 int abx__pod_create(abx__pool *pool);
+
+/* pod-release.c */
+void abx__pod_issue_release(abx__podrec *pod);
+
+/* pod.c */
 void abx__pods_adopted(abx__control *control);
 
 /* adopt.c */

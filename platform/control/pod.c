@@ -11,13 +11,10 @@
 
 #include "base/error.h"
 #include "base/str.h"
-#include "control/ingress.h"
 #include "control/internal.h"
 
 #define RETRY_FIRST_MS 1000
 #define RETRY_LAST_MS 30000
-#define NAME_RANDOM 10
-#define CONFLICT_WAIT_MS 1000
 
 static void on_pod_timer(abx__timer *timer);
 
@@ -172,7 +169,7 @@ void abx__podrec_view(abx__podrec *pod, const abx__pod *view)
 
 /* --- failures of the Pod itself --- */
 
-static int64_t backoff(int64_t *wait, int64_t first, int64_t last)
+int64_t abx__backoff_next(int64_t *wait, int64_t first, int64_t last)
 {
 	*wait = *wait ? 2 * *wait : first;
 	if (*wait > last)
@@ -192,7 +189,8 @@ static void pod_failed(abx__podrec *pod)
 	abx__pool_problem(pool, pod->message ? pod->message : pod->reason);
 	/* Those that fail together wait together. */
 	if (pool->counts[ABX__PODREC_FAILED] == 1 || !pool->fail_backoff_ms)
-		backoff(&pool->fail_backoff_ms, RETRY_FIRST_MS, 2 * RETRY_LAST_MS);
+		abx__backoff_next(&pool->fail_backoff_ms, RETRY_FIRST_MS,
+				  2 * RETRY_LAST_MS);
 	at = now + pool->fail_backoff_ms;
 	abx__control_set_timer(pod->control, &pod->timer, at);
 	abx__env_tell(pool->env, pool, true, pod->reason[0] ? pod->reason : "PodFailed",
@@ -246,17 +244,18 @@ static void on_deleted(void *userdata, int r, const abx_error *err)
 			      "pod=%s error=%s", pod->key, abx_error_message(err));
 		if (sandbox)
 			abx__sandbox_released(sandbox, r, err);
-		abx__control_set_timer(
-			control, &pod->timer,
-			abx__control_mono(control) +
-				backoff(&pod->retry_ms, RETRY_FIRST_MS, RETRY_LAST_MS));
+		abx__control_set_timer(control, &pod->timer,
+				       abx__control_mono(control) +
+					       abx__backoff_next(&pod->retry_ms,
+								 RETRY_FIRST_MS,
+								 RETRY_LAST_MS));
 		if (pod->gone)
 			abx__pod_settle(pod);
 	}
 	abx__control_call_end(control);
 }
 
-static void issue_delete(abx__podrec *pod)
+void abx__pod_issue_delete(abx__podrec *pod)
 {
 	abx__engine *engine = pod->control->config.engine;
 
@@ -323,7 +322,7 @@ static void released(abx__podrec *pod, int r, const abx_error *err)
 }
 
 /* The state machine's answer to a view that is new. */
-static void pod_changed(abx__podrec *pod)
+void abx__pod_changed(abx__podrec *pod)
 {
 	bool failed = pod->phase == ABX__POD_FAILED &&
 		      pod->target_generation != UINT64_MAX &&
@@ -400,234 +399,14 @@ static void on_changed(void *userdata, int r, const abx__pod *view, const abx_er
 		else if (claim && !pod->want_release)
 			abx__claim_written(claim, write, r, err);
 		if (!pod->gone)
-			pod_changed(pod);
+			abx__pod_changed(pod);
 	}
 	pod->held = false;
 	abx__pod_settle(pod);
 	abx__control_call_end(control);
 }
 
-/* --- creating --- */
-
-static void on_created(void *userdata, int r, const abx__pod *view, const abx_error *err)
-{
-	abx__podrec *pod = userdata;
-	abx__control *control = pod->control;
-	abx__pool *pool = pod->pool;
-
-	pod->write = ABX__WRITE_NONE;
-	if (pool)
-		pool->creating--;
-	if (pod->gone) {
-		abx__pod_settle(pod);
-	} else if (r == ABX_OK) {
-		if (view)
-			abx__podrec_view(pod, view);
-		if (pool) {
-			pool->create_backoff_ms = 0;
-			abx__pool_touch(pool, true);
-		}
-		pod_changed(pod);
-		abx__pod_settle(pod);
-	} else {
-		if (pool) {
-			int64_t wait = backoff(&pool->create_backoff_ms, RETRY_FIRST_MS,
-					       2 * RETRY_LAST_MS);
-
-			abx__pool_problem(pool, abx_error_message(err));
-			abx__env_tell(pool->env, pool, true, ABX__EVENT_CREATE_FAILED,
-				      NULL, "a Pod could not be created: %s",
-				      abx_error_message(err));
-			pool->create_after_ms = abx__control_mono(control) + wait;
-			abx__pool_touch(pool, true);
-		}
-		abx__podrec_free(pod);
-	}
-	abx__control_call_end(control);
-}
-
-/* Those the Pod template asks for: "labels" or "annotations" of its metadata. */
-static int template_map(const abx__pool *pool, const char *which, abx__map *into)
-{
-	json_object *meta = NULL, *own = NULL;
-	int r = ABX_OK;
-
-	if (json_object_object_get_ex(pool->config.pod_template, "metadata", &meta) &&
-	    json_object_object_get_ex(meta, which, &own) &&
-	    json_object_is_type(own, json_type_object)) {
-		json_object_object_foreach(own, key, value)
-		{
-			if (r == ABX_OK && json_object_is_type(value, json_type_string))
-				r = abx__map_set(into, key,
-						 json_object_get_string(value));
-		}
-	}
-	return r;
-}
-
-static int pod_labels(const abx__pool *pool, abx__map *labels)
-{
-	const abx__pool_config *c = &pool->config;
-
-	if (template_map(pool, "labels", labels) < 0 ||
-	    abx__map_set(labels, ABX__LABEL_POOL, c->name) < 0 ||
-	    abx__map_set(labels, ABX__LABEL_ENV, pool->env_name) < 0 ||
-	    abx__map_set(labels, ABX__LABEL_PHASE, ABX__PHASE_IDLE) < 0 ||
-	    abx__map_set(labels, ABX__LABEL_TEMPLATE_HASH, c->revision) < 0 ||
-	    (c->group && abx__map_set(labels, ABX__LABEL_SCALING_GROUP, c->group) < 0) ||
-	    (c->team && abx__map_set(labels, ABX__LABEL_TEAM, c->team) < 0) ||
-	    (c->user && abx__map_set(labels, ABX__LABEL_USER, c->user) < 0))
-		return ABX_ENOMEM;
-	return ABX_OK;
-}
-
-int abx__pod_create(abx__pool *pool)
-{
-	abx__engine *engine = pool->control->config.engine;
-	abx__map labels = ABX__MAP_INIT, annotations = ABX__MAP_INIT;
-	char name[ABX__DNS_LABEL_MAX + 1], random[NAME_RANDOM + 1];
-	abx__podrec *pod = NULL;
-	int r = abx__id_random(random, NAME_RANDOM);
-
-	if (r < 0)
-		return r;
-	snprintf(name, sizeof(name), "%.*s-%s", ABX__DNS_LABEL_MAX - NAME_RANDOM - 1,
-		 pool->config.name, random);
-	r = pod_labels(pool, &labels);
-	if (r == ABX_OK)
-		r = template_map(pool, "annotations", &annotations);
-	if (r == ABX_OK && pool->config.readiness)
-		r = abx__map_set(&annotations, ABX__POD_READINESS_ANNOTATION,
-				 pool->config.readiness);
-	if (r == ABX_OK)
-		r = abx__podrec_new(pool->control, pool, pool->namespace_, name, &pod);
-	if (r < 0) {
-		abx__map_done(&labels);
-		abx__map_done(&annotations);
-		return r;
-	}
-	abx__str_copy(pod->revision, sizeof(pod->revision), pool->config.revision);
-	pod->phase = ABX__POD_PENDING;
-	pod->write = ABX__WRITE_CREATE;
-	pool->creating++;
-	abx__control_call_begin(pool->control);
-	engine->ops->create_pod(engine, pod->namespace_, pod->name, &labels, &annotations,
-				pool->config.pod_template, on_created, pod);
-	abx__map_done(&labels);
-	abx__map_done(&annotations);
-	return ABX_OK;
-}
-
-/* --- releasing --- */
-
-static const char *const claim_annotations[] = {
-	ABX__ANNOTATION_SANDBOX_ID,
-	ABX__ANNOTATION_CLAIMED_AT,
-	ABX__ANNOTATION_STARTED_AT,
-	ABX__ANNOTATION_IDLE_TIMEOUT,
-	ABX__ANNOTATION_STARTUP_TIMEOUT,
-	ABX__ANNOTATION_LAST_ACTIVE,
-	ABX__ANNOTATION_METADATA,
-	ABX__ANNOTATION_MANAGED_LABELS,
-	ABX__ANNOTATION_MANAGED_ANNOTATIONS,
-	ABX__ANNOTATION_SECURE,
-	ABX__ANNOTATION_ON_TIMEOUT,
-	ABX__ANNOTATION_AUTO_RESUME,
-	ABX__ANNOTATION_PAUSED_AT,
-	ABX__ANNOTATION_PAUSED_MEMORY,
-	ABX__ANNOTATION_ENV_VARS,
-	ABX__ANNOTATION_SNAPSHOT,
-	ABX__ANNOTATION_INGRESS,
-};
-#define CLAIM_ANNOTATION_COUNT (sizeof(claim_annotations) / sizeof(claim_annotations[0]))
-
-/* `fixed` and the strings of the JSON array `managed`, NULL-terminated; the strings are
- * borrowed. */
-static const char **key_list(const char *const *fixed, size_t fixed_count,
-			     json_object *managed)
-{
-	size_t more = json_object_is_type(managed, json_type_array)
-			      ? json_object_array_length(managed)
-			      : 0;
-	const char **list = abx__calloc(fixed_count + more + 1, sizeof(*list));
-
-	if (!list)
-		return NULL;
-	memcpy(list, fixed, fixed_count * sizeof(*list));
-	for (size_t i = 0; i < more; i++)
-		list[fixed_count + i] =
-			json_object_get_string(json_object_array_get_idx(managed, i));
-	return list;
-}
-
-static void issue_release(abx__podrec *pod)
-{
-	static const char *const claim_labels[] = { ABX__LABEL_SANDBOX_ID,
-						    ABX__LABEL_MANAGED_BY };
-	const char **labels = key_list(claim_labels, 2, pod->managed_labels);
-	const char **annotations = key_list(claim_annotations, CLAIM_ANNOTATION_COUNT,
-					    pod->managed_annotations);
-	abx__map set = ABX__MAP_INIT;
-
-	pod->want_release = false;
-	if (labels && annotations &&
-	    abx__map_set(&set, ABX__LABEL_PHASE, ABX__PHASE_IDLE) == ABX_OK) {
-		abx__pod_change change = {
-			.set_labels = &set,
-			.remove_labels = labels,
-			.remove_annotations = annotations,
-			.image = pod->pool->config.rest_image,
-			.restart = true,
-		};
-
-		pod->control->config.runtime->ops->forget(pod->control->config.runtime,
-							  pod->namespace_, pod->name);
-		abx__pod_write(pod, ABX__WRITE_RELEASE, &change);
-	} else {
-		/* No memory for the cheap way: the other one needs none. */
-		issue_delete(pod);
-	}
-	abx__map_done(&set);
-	abx__free(labels);
-	abx__free(annotations);
-}
-
-void abx__pod_release_failed(abx__podrec *pod)
-{
-	const char *reason = pod->reason;
-
-	/* That a container ended says little; that a sandbox lost its Pod says more. */
-	if (!*reason || strcmp(reason, "Error") == 0 || strcmp(reason, "Completed") == 0)
-		reason = "PodFailed";
-	if (pod->pool && pod->sandbox)
-		abx__env_tell(pod->pool->env, pod->pool, true, ABX__EVENT_SANDBOX_FAILED,
-			      NULL, "sandbox %s on Pod %s: %s%s%s", pod->sandbox->id,
-			      pod->name, reason, pod->message ? ": " : "",
-			      pod->message ? pod->message : "");
-	abx__pod_release(pod, ABX__STOP_FAILED, reason, pod->message);
-}
-
-void abx__pod_release(abx__podrec *pod, const char *stop_reason,
-		      const char *failure_reason, const char *failure_message)
-{
-	abx__sandbox *sandbox = pod->sandbox;
-
-	if (sandbox) {
-		sandbox->rec.state = ABX__SANDBOX_STOPPING;
-		abx__history_add(sandbox, stop_reason, failure_reason, failure_message,
-				 pod->phase == ABX__POD_FAILED ? pod->exit_code : -1);
-		abx__timers_clear(&pod->control->timers, &sandbox->timer);
-		abx__log_info(pod->control->config.log, "sandbox released",
-			      "sandbox=%s pod=%s reason=%s failure=%s", sandbox->id,
-			      pod->key, stop_reason,
-			      failure_reason ? failure_reason : "");
-	}
-	pod->released_ms = abx__control_mono(pod->control);
-	pod->want_release = true;
-	pod->want_persist = pod->want_move = false;
-	abx__podrec_set_state(pod, ABX__PODREC_STOPPING);
-	abx__pod_settle(pod);
-}
+/* --- what comes next --- */
 
 /* Is it worth bringing back? */
 static bool is_to_go(const abx__podrec *pod)
@@ -649,12 +428,12 @@ void abx__pod_settle(abx__podrec *pod)
 		return;
 	}
 	if (pod->want_delete) {
-		issue_delete(pod);
+		abx__pod_issue_delete(pod);
 	} else if (pod->want_release) {
 		if (is_to_go(pod))
-			issue_delete(pod);
+			abx__pod_issue_delete(pod);
 		else
-			issue_release(pod);
+			abx__pod_issue_release(pod);
 	} else if (pod->want_move && pod->sandbox) {
 		abx__sandbox_move(pod);
 		if (pod->want_persist && pod->write == ABX__WRITE_NONE && pod->sandbox)
@@ -730,7 +509,7 @@ void abx__pods_on_event(void *userdata, const abx__pod *view)
 	}
 	if (!control->synced || control->state == ABX__CONTROL_CLOSING)
 		return;
-	pod_changed(pod);
+	abx__pod_changed(pod);
 	if (!pod->gone)
 		abx__pod_settle(pod);
 }

@@ -191,6 +191,11 @@ static json_object *scaling_status(const abx__pool *pool)
 				   results[s->last_result]);
 	if (pool->scale_message)
 		abx__field_set_str(obj, "scaleUpErrorMessage", pool->scale_message);
+	if (pool->env)
+		abx__field_set_int(obj, "observedGeneration",
+				   abx__field_int(abx__field_object(pool->env->object.doc,
+								    "metadata"),
+						  "generation", 1));
 	return obj;
 }
 
@@ -201,6 +206,24 @@ static const char *admission_text(const abx__pool *pool, char *text, size_t size
 	snprintf(text, size, "quota %.160s has room for %d of %d replicas",
 		 pool->config.quota, pool->admitted, pool->config.replicas);
 	return text;
+}
+
+/* How its Pods of each phase are selected. */
+static json_object *phase_selectors(const char *all)
+{
+	static const char *const phases[] = { ABX__PHASE_IDLE, ABX__PHASE_RUNNING,
+					      ABX__PHASE_STARTING, ABX__PHASE_STOPPING,
+					      ABX__PHASE_FAILED };
+	json_object *map = json_object_new_object();
+	char text[256];
+
+	abx__field_set_str(map, "all", all);
+	for (size_t i = 0; i < sizeof(phases) / sizeof(phases[0]); i++) {
+		snprintf(text, sizeof(text), "%s,%s=%s", all, ABX__LABEL_PHASE,
+			 phases[i]);
+		abx__field_set_str(map, phases[i], text);
+	}
+	return map;
 }
 
 static json_object *pool_status(const abx__pool *pool)
@@ -224,6 +247,7 @@ static json_object *pool_status(const abx__pool *pool)
 	abx__field_set_int(status, "updatedReplicas", updated(pool));
 	snprintf(selector, sizeof(selector), "%s=%s", ABX__LABEL_POOL, pool->config.name);
 	abx__field_set_str(status, "selector", selector);
+	abx__field_take(status, "phaseSelectors", phase_selectors(selector));
 	add_condition(conditions, "Available", &pool->available, NULL);
 	add_condition(conditions, "Scaling", &pool->scaling, NULL);
 	add_condition(conditions, "Degraded", &pool->degraded, pool->problem);

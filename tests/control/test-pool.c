@@ -175,6 +175,24 @@ Test(control_pool, is_filled_to_its_replicas_on_the_idle_image)
 	assert_phase("Ready");
 }
 
+Test(control_pool, says_how_its_pods_are_selected)
+{
+	json_object *doc = NULL, *map;
+
+	world_env(&w, "demo", 1, NULL, NULL);
+	cr_assert_eq(abx__control_pool_get(w.control, "default", "demo", "demo-1c2gi",
+					   &doc, NULL),
+		     ABX_OK);
+	map = abx__field_object(abx__field_object(doc, "status"), "phaseSelectors");
+	cr_assert_eq(json_object_object_length(map), 6);
+	cr_assert_str_eq(abx__field_str(map, "all"),
+			 "agentbox.navix.sh/sandbox-pool=demo-1c2gi");
+	cr_assert_str_eq(abx__field_str(map, "idle"),
+			 "agentbox.navix.sh/sandbox-pool=demo-1c2gi,"
+			 "agentbox.navix.sh/sandbox-phase=idle");
+	json_object_put(doc);
+}
+
 Test(control_pool, grows_and_shrinks_with_its_document)
 {
 	world_env(&w, "demo", 2, NULL, NULL);

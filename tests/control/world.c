@@ -261,11 +261,12 @@ void world_template(world *w, const char *name)
 void world_env(world *w, const char *name, int replicas, const char *overrides,
 	       const char *group)
 {
+	json_object *known = NULL;
 	answer a;
 
-	if (abx__control_template_get(w->control, "tmpl", &(json_object *){ NULL },
-				      NULL) < 0)
+	if (abx__control_template_get(w->control, "tmpl", &known, NULL) < 0)
 		world_template(w, "tmpl");
+	json_object_put(known);
 	a = world_apply(w, env_doc(name, replicas, overrides, group), true);
 	cr_assert_eq(a.r, ABX_OK, "%s", a.message);
 	answer_done(&a);
