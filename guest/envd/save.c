@@ -34,16 +34,45 @@ static int fail(const abx__save *save, const char *what, int error, abx_error **
 	return abx__error_set(reterr, ABX_EEXHAUSTED, "not enough disk space available");
 }
 
+static int refuse_kind(const abx__save *save, abx_error **reterr)
+{
+	return abx__error_set(reterr, ABX_EINVAL, "path is not a regular file: %s",
+			      save->path);
+}
+
+/* The file of that name itself. What was looked at before may have been replaced: to open
+ * a FIFO nobody reads, or to write to one, would be to wait for ever. */
+static int open_named(const abx__save *save, int *ret, abx_error **reterr)
+{
+	ABX_CLEANUP(abx__closep)
+	int fd = open(save->path,
+		      O_WRONLY | O_CREAT | O_TRUNC | O_NONBLOCK | O_NOCTTY | O_CLOEXEC,
+		      0666);
+	struct stat st;
+
+	if (fd < 0 && errno == ENXIO)
+		return refuse_kind(save, reterr);
+	if (fd < 0 || fstat(fd, &st) < 0)
+		return fail(save, "opening", errno, reterr);
+	if (S_ISFIFO(st.st_mode))
+		return refuse_kind(save, reterr);
+	if (fcntl(fd, F_SETFL, 0) < 0)
+		return fail(save, "opening", errno, reterr);
+	*ret = abx_take_fd(fd);
+	return ABX_OK;
+}
+
 static int open_direct(abx__save *save, abx_error **reterr)
 {
+	int r;
+
 	save->is_direct = true;
 	if (save->has_target && S_ISREG(save->target.st_mode) &&
 	    chown(save->path, save->uid, save->gid) < 0)
 		return fail(save, "changing the owner of", errno, reterr);
-	save->fd = open(save->path, O_WRONLY | O_CREAT | O_TRUNC | O_NOCTTY | O_CLOEXEC,
-			0666);
-	if (save->fd < 0)
-		return fail(save, "opening", errno, reterr);
+	r = open_named(save, &save->fd, reterr);
+	if (r < 0)
+		return r;
 	if (!save->has_target && S_ISLNK(save->target.st_mode) &&
 	    fchown(save->fd, save->uid, save->gid) < 0)
 		return fail(save, "changing the owner of", errno, reterr);
@@ -114,10 +143,8 @@ int abx__save_open(abx__save *save, const char *path, uid_t uid, gid_t gid,
 			return abx__error_set(reterr, ABX_EINVAL,
 					      "path is a directory: %s", path);
 		save->has_target = true;
-		/* To open a FIFO nobody reads would be to wait for ever. */
 		if (S_ISFIFO(save->target.st_mode) || S_ISSOCK(save->target.st_mode))
-			return abx__error_set(reterr, ABX_EINVAL,
-					      "path is not a regular file: %s", path);
+			return refuse_kind(save, reterr);
 		if (!S_ISREG(save->target.st_mode))
 			return open_direct(save, reterr);
 	} else if (errno != ENOENT) {
@@ -210,12 +237,13 @@ static int copy_over(abx__save *save, abx_error **reterr)
 {
 	ABX_CLEANUP(abx__closep) int out = -1;
 	off_t at = 0;
+	int r;
 
 	if (chown(save->path, save->uid, save->gid) < 0)
 		return fail(save, "changing the owner of", errno, reterr);
-	out = open(save->path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-	if (out < 0)
-		return fail(save, "opening", errno, reterr);
+	r = open_named(save, &out, reterr);
+	if (r < 0)
+		return r;
 	while ((uint64_t)at < save->written) {
 		ssize_t n = sendfile(out, save->fd, &at,
 				     (size_t)(save->written - (uint64_t)at));

@@ -43,7 +43,8 @@ typedef struct abx__save {
 		.fd = -1 \
 	}
 
-/* Errors hold the errno underneath. ABX_EINVAL "path is a directory: P"; ABX_EEXHAUSTED
+/* Errors hold the errno underneath. ABX_EINVAL "path is a directory: P", "path is not a
+ * regular file: P" (the commit's, too, when it became a FIFO meanwhile); ABX_EEXHAUSTED
  * for a full disk; ABX_EIO. */
 int abx__save_open(abx__save *save, const char *path, uid_t uid, gid_t gid,
 		   abx_error **reterr);

@@ -54,7 +54,8 @@ static void refresh(abx__users_file *file)
 	file->has_last = false;
 	memset(file->stamp, 0, sizeof(file->stamp));
 	file->text.cap = MAX_FILE_BYTES;
-	fd = open(file->path, O_RDONLY | O_CLOEXEC);
+	/* Not blocking: a sandbox's root may put a FIFO there. */
+	fd = open(file->path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
 	if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
 		return;
 	do {

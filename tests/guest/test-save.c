@@ -132,6 +132,46 @@ Test(guest_save, a_fifo_is_refused_not_waited_for)
 	unlink(fifo);
 }
 
+/* Somebody puts one in the file's place while its content arrives. */
+static void expect_refusal_of_a_late_fifo(bool was_there)
+{
+	ABX_CLEANUP(abx__error_freep) abx_error *err = NULL;
+	abx__save s;
+
+	cr_assert(!was_there || save("old", 3, 1, true) == ABX_OK);
+	cr_assert(abx__save_open(&s, path, getuid(), getgid(), NULL) == ABX_OK &&
+		  abx__save_write(&s, "new", 3, NULL) == ABX_OK);
+	cr_assert(!was_there || unlink(path) == 0);
+	cr_assert_eq(mkfifo(path, 0600), 0);
+	cr_assert(abx__save_commit(&s, &err) == ABX_EINVAL);
+	cr_assert(strstr(abx_error_message(err), "not a regular file"));
+	abx__save_done(&s);
+}
+
+Test(guest_save, a_fifo_that_comes_later_is_refused_too, .timeout = 20)
+{
+	expect_refusal_of_a_late_fifo(false);
+	unlink(path);
+	expect_refusal_of_a_late_fifo(true);
+}
+
+Test(guest_save, a_late_fifo_that_is_read_is_refused_too, .timeout = 20)
+{
+	char text[8];
+	int reader;
+	abx__save s;
+
+	cr_assert(abx__save_open(&s, path, getuid(), getgid(), NULL) == ABX_OK &&
+		  abx__save_write(&s, "new", 3, NULL) == ABX_OK);
+	cr_assert_eq(mkfifo(path, 0600), 0);
+	reader = open(path, O_RDONLY | O_NONBLOCK);
+	cr_assert(reader >= 0);
+	cr_assert(abx__save_commit(&s, NULL) == ABX_EINVAL);
+	cr_assert_eq(read(reader, text, sizeof(text)), 0, "something was written");
+	close(reader);
+	abx__save_done(&s);
+}
+
 Test(guest_save, directories_and_full_disks_are_named)
 {
 	ABX_CLEANUP(abx__error_freep) abx_error *err = NULL;

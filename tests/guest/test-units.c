@@ -200,6 +200,20 @@ Test(guest_units, root_is_root_without_any_file)
 	abx__users_done(&users);
 }
 
+Test(guest_units, a_fifo_in_the_place_of_passwd_is_not_waited_for, .timeout = 20)
+{
+	ABX_CLEANUP(abx__freep) char *fifo = in_dir("passwd");
+	abx__users users;
+	abx__user user = { 0 };
+
+	cr_assert_eq(mkfifo(fifo, 0600), 0);
+	abx__users_init(&users, fifo, fifo);
+	cr_assert(abx__users_find(&users, "al", &user, NULL) == ABX_ENOTFOUND);
+	cr_assert(abx__users_find(&users, "root", &user, NULL) == ABX_OK);
+	abx__user_done(&user);
+	abx__users_done(&users);
+}
+
 /* ---- paths ---- */
 
 Test(guest_units, paths_resolve_as_documented)
