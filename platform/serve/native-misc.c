@@ -120,18 +120,3 @@ void abx__native_clusters(abx__call *call)
 	else
 		abx__call_json(call, 200, abx_take(o));
 }
-
-void abx__native_gates(abx__call *call)
-{
-	ABX_CLEANUP_JSON json_object *o = json_object_new_object();
-
-	const abx__control *control = call->serve->control;
-
-	if (!o || abx__json_set_bool(o, "quota", abx__control_has_quotas(control)) < 0 ||
-	    abx__json_set_bool(o, "instanceType",
-			       abx__control_has_instance_types(control)) < 0 ||
-	    abx__json_set_bool(o, "volumes", false) < 0)
-		abx__call_nomem(call);
-	else
-		abx__call_json(call, 200, abx_take(o));
-}

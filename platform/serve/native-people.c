@@ -135,36 +135,3 @@ void abx__native_statistics_all(abx__call *call)
 {
 	statistics(call, true);
 }
-
-/* ---- capacity ---- */
-
-/* A single machine has no claims to mount. */
-void abx__native_volumes(abx__call *call)
-{
-	abx__native_page(call, json_object_new_array(), false);
-}
-
-void abx__native_quotas(abx__call *call)
-{
-	const abx__identity *who = &call->who;
-	ABX_CLEANUP(abx__error_freep) abx_error *err = NULL;
-	json_object *list = NULL;
-
-	if (abx__control_quotas(
-		    call->serve->control, abx__identity_sees_all(who) ? NULL : who->team,
-		    abx__identity_sees_all(who) ? NULL : who->user, &list, &err) < 0)
-		abx__call_error(call, err);
-	else
-		abx__native_page(call, list, true);
-}
-
-void abx__native_instance_types(abx__call *call)
-{
-	ABX_CLEANUP(abx__error_freep) abx_error *err = NULL;
-	json_object *list = NULL;
-
-	if (abx__control_instance_types(call->serve->control, &list, &err) < 0)
-		abx__call_error(call, err);
-	else
-		abx__native_page(call, list, false);
-}

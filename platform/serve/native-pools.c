@@ -105,7 +105,7 @@ static void answer_pool(abx__call *call, int status, json_object *pool)
 	ABX_CLEANUP_JSON json_object *o = json_object_new_object();
 	ABX_CLEANUP_JSON json_object *env = NULL;
 	const char *name = abx__view_meta(pool, "name");
-	json_object *view, *edit, *member;
+	json_object *view, *edit, *member, *rendered;
 	int r;
 
 	if (abx__control_env_get(call->serve->control, call->who.namespace_,
@@ -115,9 +115,12 @@ static void answer_pool(abx__call *call, int status, json_object *pool)
 		return;
 	}
 	view = pool_view(pool, env);
-	r = o && view ? abx__native_put(o, "template", view) : ABX_ENOMEM;
-	json_object_put(view);
 	member = name ? abx__view_member(env, name) : NULL;
+	rendered = abx__view_path(pool, "spec", "template");
+	r = o && view ? abx__native_put(o, "template", view) : ABX_ENOMEM;
+	if (r == ABX_OK && rendered)
+		r = abx__native_put_yaml(view, "specYaml", rendered);
+	json_object_put(view);
 	if (r == ABX_OK && member) {
 		edit = editable(member);
 		r = edit ? abx__json_set_take(o, "editable", edit) : ABX_ENOMEM;

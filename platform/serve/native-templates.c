@@ -23,6 +23,7 @@ static int put_common(json_object *o, json_object *doc)
 		{ "description", abx__view_str(doc, "spec", "description") },
 		{ "createdAt", abx__view_meta(doc, "creationTimestamp") },
 		{ "syncSource", source ? source : "local" },
+		{ "poolSizing", abx__view_label(doc, ABX__LABEL_POOL_SIZING) },
 	};
 	int r = ABX_OK;
 
@@ -81,14 +82,14 @@ static json_object *summary(json_object *doc)
 	return abx_take(o);
 }
 
-/* The whole object. Two-space JSON is YAML as well, so every YAML reader takes it. */
-static int put_crd(json_object *o, json_object *doc)
+/* Two-space JSON is YAML as well, so every YAML reader takes it. */
+int abx__native_put_yaml(json_object *o, const char *key, json_object *doc)
 {
 	const char *text = json_object_to_json_string_ext(
 		doc, JSON_C_TO_STRING_PRETTY | JSON_C_TO_STRING_SPACED |
 			     JSON_C_TO_STRING_NOSLASHESCAPE);
 
-	return text ? abx__json_set_str(o, "crdYaml", text) : ABX_ENOMEM;
+	return text ? abx__json_set_str(o, key, text) : ABX_ENOMEM;
 }
 
 int abx__native_put_docs(json_object *o, const char *key, json_object *template_,
@@ -111,7 +112,8 @@ static json_object *full(const abx__serve *serve, json_object *doc)
 					.base_url = serve->base_url };
 	ABX_CLEANUP_JSON json_object *o = json_object_new_object();
 
-	if (!o || put_common(o, doc) < 0 || put_size(o, doc) < 0 || put_crd(o, doc) < 0 ||
+	if (!o || put_common(o, doc) < 0 || put_size(o, doc) < 0 ||
+	    abx__native_put_yaml(o, "crdYaml", doc) < 0 ||
 	    abx__native_put_docs(o, "docs", doc, &names) < 0)
 		return NULL;
 	return abx_take(o);

@@ -98,6 +98,9 @@ void abx__native_terminating(abx__call *call, int status, const char *name,
 int abx__native_put_docs(json_object *o, const char *key, json_object *template_,
 			 const abx__docs_names *names);
 
+/* A document as YAML text. ABX_ENOMEM. */
+int abx__native_put_yaml(json_object *o, const char *key, json_object *doc);
+
 /* `o` gets `key` = `value` (borrowed; nothing for NULL). ABX_ENOMEM. */
 int abx__native_put(json_object *o, const char *key, json_object *value);
 int abx__native_put_str(json_object *o, const char *key, const char *value);

@@ -16,7 +16,10 @@ from own import CONSOLE, Daemon, quote, session
 sys.path.insert(0, os.path.join(TOP, "api", "gen"))
 import generate  # noqa: E402  the one that makes the routes and /openapi.json
 
-daemon = Daemon()
+TYPES = {"items": [{"name": "small", "baseResources": {"cpu": "1", "memory": "2Gi"}, "showName": "Small"}]}
+QUOTAS = {"items": [{"name": "q/one", "shortName": "one", "team": "t", "user": "u", "resources": {"total": {"small": "2"}}},
+                    {"name": "q/other", "team": "other", "resources": {"total": {"small": "9"}}}]}
+daemon = Daemon(files={"--instance-types": TYPES, "--quotas": QUOTAS})
 model = generate.Model([os.path.join(TOP, "api", name) for name in ("crds.yaml", "native.yaml", "e2b.yaml")])
 model.build()
 document = json.loads(generate.bundled(model, model.documents["native.yaml"]))
@@ -36,7 +39,7 @@ NOT_HERE = {
           "UpdateEnvAutoscalingGroup": "two writes at one moment",
           "DeleteEnvAutoscalingGroup": "two writes at one moment",
           "SetSandboxTimeout": "a paused sandbox", "PromoteAPIKey": "needs a hub"},
-    429: {"UpdateEnvSandboxPool": "quotas", "DeleteEnvSandboxPool": "as CreateSandboxEnv",
+    429: {"DeleteEnvSandboxPool": "as CreateSandboxEnv",
           "DeleteSandbox": "as CreateSandboxEnv", "SetSandboxTimeout": "as CreateSandboxEnv",
           "CreateSandboxExecToken": "as CreateSandboxEnv", "ExecSandboxCommand": "as CreateSandboxEnv",
           "UpdateSandboxEnv": "as CreateSandboxEnv", "DeleteSandboxEnv": "as CreateSandboxEnv",
@@ -52,7 +55,7 @@ NOT_HERE = {
     200: {"ExecSandboxCommand": "tests/live/native-api.py", "IsSandboxReady": "tests/live/native-api.py",
           "PromoteAPIKey": "needs a hub"},
     400: {"CreateSandboxExecToken": "a paused sandbox: tests/live/native-api.py", "ListUsersByTeam": "an empty team is no path"},
-    403: {"ListQuotas": "quotas"},
+    403: {"ListQuotas": "a quota service that denies: this server reads a file"},
 }
 
 
@@ -207,6 +210,7 @@ def _():
     assert (page["total"], page["limit"], page["offset"]) == (1, 1, 0), page
     ask("ListEnvSandboxPools", 404, "nope", **as_person)
     got = ask("GetEnvSandboxPool", 200, "demo", "demo-1c2gi", **as_person).json
+    assert yaml.safe_load(got["template"]["specYaml"])["spec"]["containers"][0]["name"] == "main", got
     ask("GetEnvSandboxPool", 404, "demo", "nope", text="nope", **as_person)
     ask("UpdateEnvSandboxPool", 200, "demo", "demo-1c2gi", body=got["editable"], **as_person)
     ask("UpdateEnvSandboxPool", 400, "demo", "demo-1c2gi", body={"replicas": 1}, text="inlineResources", **as_person)
@@ -343,10 +347,31 @@ def _():
 @step("clusters, gates and what one machine has none of")
 def _():
     assert ask("ListClusters", 200, **as_person).json == {"clusters": [{"id": "local", "name": "local", "local": True}]}
-    ask("GetFeatureGates", 200, **as_person)
-    ask("ListQuotas", 200, **as_person)
+    assert ask("GetFeatureGates", 200, **as_person).json == {"quota": True, "instanceType": True, "volumes": False}
     ask("ListVolumes", 200, text='"total":0', **as_person)
-    ask("ListInstanceTypes", 200, **as_person)
+
+
+@step("instance types and quotas")
+def _():
+    types = ask("ListInstanceTypes", 200, **as_person).json
+    assert types["total"] == 1 and types["items"][0]["baseResources"] == {"cpu": "1", "memory": "2Gi"}, types
+    quotas = ask("ListQuotas", 200, **as_person).json
+    assert [quota["name"] for quota in quotas["items"]] == ["q/one"], "only one's own"
+    assert quotas["items"][0]["resources"]["free"] == {"small": "2"}, quotas
+    assert ask("ListQuotas", 200).json["total"] == 2, "an admin sees all"
+    ask("AdminCreateSandboxTemplate", 201, body=template("billed", labels={"agentbox.navix.sh/pool-sizing": "billed"}),
+        text='"poolSizing":"billed"')
+    made = ask("CreateSandboxEnv", 201, body={"name": "bill", "templateRef": {"name": "billed"}}, **as_person).json
+    assert made["env"]["poolSizing"] == "billed" and made["editable"]["labels"]["agentbox.navix.sh/pool-sizing"] == "billed"
+    ask("CreateEnvSandboxPool", 400, "bill", body={"inlineResources": SHAPE}, text="quota.scitix.ai/url", **as_person)
+    ask("CreateEnvSandboxPool", 400, "bill", body={"labels": {"quota.scitix.ai/url": "q/one"}}, text="instanceType", **as_person)
+    body = {"instanceType": "small", "labels": {"quota.scitix.ai/url": "q/one"}, "replicas": 1}
+    ask("CreateEnvSandboxPool", 400, "bill", body={**body, "instanceType": "huge"}, text="huge", **as_person)
+    pool = ask("CreateEnvSandboxPool", 202, "bill", body=body, **as_person).json["template"]["name"]
+    got = ask("GetEnvSandboxPool", 200, "bill", pool, **as_person).json["editable"]
+    ask("UpdateEnvSandboxPool", 200, "bill", pool, body=got, **as_person)
+    ask("UpdateEnvSandboxPool", 429, "bill", pool, body={**got, "replicas": 5}, **as_person)
+    ask("DeleteSandboxEnv", 202, "bill", **as_person)
 
 
 agent = None

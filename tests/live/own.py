@@ -38,12 +38,19 @@ class UnixConnection(http.client.HTTPConnection):
 
 
 class Daemon:
-    def __init__(self, *options):
+    def __init__(self, *options, files=None):
+        """`files`: documents by the option that names their file."""
         self.dir = tempfile.mkdtemp(prefix="agentbox-own.")
         os.chmod(self.dir, 0o755)
         secret = os.path.join(self.dir, "jwt")
         with open(os.open(secret, os.O_WRONLY | os.O_CREAT, 0o600), "w", encoding="ascii") as stream:
             stream.write(SECRET + "\n")
+        options = list(options)
+        for option, document in (files or {}).items():
+            path = os.path.join(self.dir, option.strip("-") + ".json")
+            with open(path, "w", encoding="utf-8") as stream:
+                json.dump(document, stream)
+            options += [option, path]
         self.port = free_port()
         self.base = "http://127.0.0.1:%d" % self.port
         self.state = os.path.join(self.dir, "state")
