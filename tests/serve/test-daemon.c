@@ -270,6 +270,26 @@ static void supervise(void)
 	cr_assert_eq(run_to_end(out, sizeof(out), args), 0, "%s", out);
 }
 
+/* Gone, or dead and not fetched yet by whoever adopted it, which may take its time. */
+static bool has_ended(pid_t pid)
+{
+	char path[64], text[256] = "";
+	const char *state;
+	FILE *file;
+
+	if (kill(pid, 0) != 0)
+		return true;
+	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
+	file = fopen(path, "r");
+	if (!file)
+		return true;
+	if (fread(text, 1, sizeof(text) - 1, file) == 0)
+		text[0] = '\0';
+	fclose(file);
+	state = strrchr(text, ')');
+	return !state || state[2] == 'Z';
+}
+
 Test(serve_daemon, supervisor_starts_again_what_died_and_stops_all)
 {
 	char out[2048];
