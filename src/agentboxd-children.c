@@ -117,7 +117,8 @@ static bool add_console(agentboxd_child *c, const agentboxd_settings *s)
 {
 	return (!s->jwt_secret_file ||
 		add_pair(c, "--jwt-secret-file", s->jwt_secret_file)) &&
-	       (!s->console_url || add_pair(c, "--console-url", s->console_url));
+	       (!s->console_url || add_pair(c, "--console-url", s->console_url)) &&
+	       (!s->public_url || add_pair(c, "--public-url", s->public_url));
 }
 
 static bool add_limits(agentboxd_child *c, const agentboxd_settings *s)

@@ -72,6 +72,7 @@ struct app {
 	listener listeners[AGENTBOXD_LISTEN_MAX + 1];
 	size_t listener_count;
 	char base_url[96];
+	char tls_url[288]; /* of the first that speaks TLS, by name */
 	uv_signal_t signals[2];
 	uv_prepare_t prepare;
 	uv_timer_t tick;
@@ -208,6 +209,9 @@ static int listen_tcp(app *a, const agentboxd_address *address, abx_error **rete
 	l->port = port;
 	if (!a->base_url[0] && !address->e2b_only && !address->tls)
 		set_base_url(a, address->ip, port);
+	if (!a->tls_url[0] && !address->e2b_only && address->tls)
+		snprintf(a->tls_url, sizeof(a->tls_url), "https://%s:%u", a->s->domain,
+			 port);
 	abx__log_info(&a->log, "listening", "address=%s port=%u surface=%s tls=%s",
 		      address->ip, port, address->e2b_only ? "e2b" : "all",
 		      address->tls ? "yes" : "no");
@@ -488,6 +492,15 @@ static void say_ready(app *a)
 	close(a->s->ready_fd);
 }
 
+static const char *public_url(const app *a)
+{
+	if (a->s->public_url)
+		return a->s->public_url;
+	if (a->base_url[0])
+		return a->base_url;
+	return a->tls_url[0] ? a->tls_url : "http://localhost";
+}
+
 static int new_serve(app *a, abx_error **reterr)
 {
 	const abx__serve_options opts = { .loop = &a->loop,
@@ -498,8 +511,7 @@ static int new_serve(app *a, abx_error **reterr)
 					  .console_url = a->s->console_url,
 					  .jwt_secret = a->s->jwt_secret,
 					  .cluster_id = a->s->cluster_id,
-					  .base_url = a->base_url[0] ? a->base_url
-								     : "http://localhost",
+					  .base_url = public_url(a),
 					  .clock = &abx__clock_system,
 					  .log = &a->log };
 

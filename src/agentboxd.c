@@ -49,6 +49,10 @@ static const char usage[] =
 	"sessions)\n"
 	"  --console-url URL      where people look at this cluster, for links in "
 	"answers\n"
+	"  --public-url URL       what clients reach this server as, for addresses in "
+	"answers and\n"
+	"                         documentation (default: the first address it listens "
+	"on)\n"
 	"  --allow-remote         addresses off loopback are meant; a key is then "
 	"required there\n"
 	"                         for everything\n"
@@ -95,6 +99,7 @@ enum {
 	OPT_TLS_KEY,
 	OPT_JWT_SECRET,
 	OPT_CONSOLE_URL,
+	OPT_PUBLIC_URL,
 	OPT_ALLOW_REMOTE,
 	OPT_SOCKET,
 	OPT_ENGINE,
@@ -129,6 +134,7 @@ static const struct option options[] = {
 	{ "tls-key", required_argument, NULL, OPT_TLS_KEY },
 	{ "jwt-secret-file", required_argument, NULL, OPT_JWT_SECRET },
 	{ "console-url", required_argument, NULL, OPT_CONSOLE_URL },
+	{ "public-url", required_argument, NULL, OPT_PUBLIC_URL },
 	{ "allow-remote", no_argument, NULL, OPT_ALLOW_REMOTE },
 	{ "socket", required_argument, NULL, OPT_SOCKET },
 	{ "engine", required_argument, NULL, OPT_ENGINE },
@@ -235,12 +241,17 @@ static int set_text(char **field, const char *value, abx_error **reterr)
 }
 
 /* Links are made by putting a path behind it. */
-static int take_console(agentboxd_settings *s, const char *value, abx_error **reterr)
+static int take_url(const char **field, const char *value, abx_error **reterr)
 {
-	if (!abx__str_starts(value, "http://") && !abx__str_starts(value, "https://"))
+	size_t len = strlen(value);
+
+	if ((!abx__str_starts(value, "http://") && !abx__str_starts(value, "https://")) ||
+	    value[len - 1] == '/' || strpbrk(value, "?# "))
 		return abx__error_set(reterr, ABX_EINVAL,
-				      "--console-url \"%s\" is no http address", value);
-	s->console_url = value;
+				      "\"%s\" is no http address, without a slash at "
+				      "its end",
+				      value);
+	*field = value;
 	return ABX_OK;
 }
 
@@ -330,7 +341,9 @@ static int take_what(agentboxd_settings *s, int opt, const char *value,
 		s->domain = value;
 		break;
 	case OPT_CONSOLE_URL:
-		return take_console(s, value, reterr);
+		return take_url(&s->console_url, value, reterr);
+	case OPT_PUBLIC_URL:
+		return take_url(&s->public_url, value, reterr);
 	case OPT_ACCOUNT:
 		s->account = value;
 		break;

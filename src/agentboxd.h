@@ -49,9 +49,11 @@ typedef struct agentboxd_settings {
 	const char *domain; /* sandboxes are PORT-ID.DOMAIN */
 	char *tls_cert;     /* PEM; NULL: an own one */
 	char *tls_key;
-	char *jwt_secret_file;    /* NULL: no console sessions */
-	abx__secret *jwt_secret;  /* what is in it */
-	const char *console_url;  /* NULL: not known */
+	char *jwt_secret_file;   /* NULL: no console sessions */
+	abx__secret *jwt_secret; /* what is in it */
+	const char *public_url;  /* what clients reach this server as; NULL: an address it
+				    listens on */
+	const char *console_url; /* NULL: not known */
 	const char *podd_program; /* NULL: beside this program */
 	agentboxd_address listen[AGENTBOXD_LISTEN_MAX];
 	size_t listen_count;

@@ -579,5 +579,15 @@ def _():
     assert not missing, missing
 
 
+@step("documentation has the address clients are told to use")
+def _():
+    other = Daemon("--public-url", "https://agents.example/cell")
+    docs = {"agentbox.navix.sh/docs": "${AGBX_NATIVE_URL} ${AGBX_DATA_DOMAIN} ${AGBX_HTTPS} ${AGBX_INNER_IP}"}
+    assert other.ask("POST", "/v1/admin/sandbox-templates", template("t", annotations=docs), other.admin).status == 201
+    shown = other.ask("GET", "/v1/sandbox-templates/t", key=other.admin).json["template"]["docs"]
+    assert shown == "https://agents.example/cell agents.example/cell/agent-sandbox/api/data true ${AGBX_INNER_IP}", shown
+    other.end()
+
+
 daemon.end()
 finish()
