@@ -249,14 +249,6 @@ static void nap(void)
 	nanosleep(&t, NULL);
 }
 
-/* It was not our child: whoever adopted it may take a moment to take notice. */
-static bool has_ended(pid_t pid)
-{
-	for (int i = 0; i < 250 && kill(pid, 0) == 0; i++)
-		nap();
-	return kill(pid, 0) != 0;
-}
-
 static void supervise(void)
 {
 	static const char *args[] = { "--supervise", "--daemon",    "--engine",
