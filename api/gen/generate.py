@@ -25,7 +25,7 @@ KEYWORDS = {
 KNOWN_KEYS = {
     "type", "format", "enum", "default", "minimum", "maximum", "minLength", "maxLength", "minItems", "maxItems",
     "maxProperties", "pattern", "items", "properties", "required", "additionalProperties", "description", "nullable",
-    "readOnly", "writeOnly", "deprecated", "allOf", "$ref", "x-immutable", "x-list-key", "x-any", "x-omit-zero",
+    "readOnly", "writeOnly", "deprecated", "allOf", "$ref", "x-immutable", "x-immutable-lever", "x-list-key", "x-any", "x-omit-zero",
     "x-inherited",
 }
 FORMATS = {
@@ -406,6 +406,8 @@ def field_text(schema, field):
         entry["object"] = "&%s_schema" % field.object.c
     if field.type == "ENUM":
         entry["names"] = field.enum_c + "_names"
+    if field.node.get("x-immutable-lever"):
+        entry["lever"] = c_string(field.node["x-immutable-lever"])
     if inner.get("pattern"):
         entry["pattern"] = c_string(inner["pattern"])
     if field.node.get("x-list-key"):

@@ -131,6 +131,9 @@ ABX_API void abx_client_free(abx_client *client);
  * Owner: the client. Since: 0.1.0
  */
 ABX_API const char *abx_client_address(abx_client *client);
+/** The base address of the console in use, or NULL: the address is a cluster's or a
+ * socket. Owner: the client. Since: 0.1.0 */
+ABX_API const char *abx_client_console(abx_client *client);
 /** The cluster in use, or NULL. Owner: the client. Since: 0.1.0 */
 ABX_API const char *abx_client_cluster(abx_client *client);
 /** The name of the context in use, or NULL. Owner: the client. Since: 0.1.0 */

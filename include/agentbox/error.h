@@ -50,6 +50,12 @@ ABX_API int abx_error_code(const abx_error *err);
 ABX_API const char *abx_error_message(const abx_error *err);
 /** What to do next, or NULL. Lives as long as `err`. */
 ABX_API const char *abx_error_hint(const abx_error *err);
+/**
+ * The JSON object a service sent as its refusal, such as {"error": "...", "errorCode":
+ * "APPROVAL_REQUIRED", "detail": {...}}, or NULL. For what message and hint do not carry.
+ * Lives as long as `err`. Since: 0.1.0
+ */
+ABX_API const char *abx_error_detail(const abx_error *err);
 /** The HTTP status underneath, or 0. */
 ABX_API int abx_error_http_status(const abx_error *err);
 /** The errno underneath, or 0. */

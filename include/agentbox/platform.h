@@ -9,6 +9,8 @@
  *     /sandbox-templates  /sandbox-templates/NAME  /admin/sandbox-templates/NAME
  *     /sandboxes  /sandboxes/ID  /auth/whoami  /clusters
  *
+ * "/clusters" behind a console is the console's own list, and needs no cluster.
+ *
  * Every call can fail with ABX_EUNSUPPORTED when the address is an E2B API alone,
  * ABX_EDENIED (the key may not), and as sandbox.h says at its top. Messages are the
  * platform's; a `detail` it sent is the hint.
@@ -51,6 +53,27 @@ ABX_API int abx_platform_request_async(abx_client *client, const char *method,
  */
 ABX_API int abx_platform_get(abx_client *client, const char *path, char **ret,
 			     abx_error **reterr);
+
+/**
+ * What the body of a request must be, as JSON text, from the tables the platform itself
+ * checks bodies with. Needs no client, address or network.
+ *
+ * `path` as in abx_platform_request(), with a name or "{name}" where a name goes:
+ * "/envs/{name}/sandboxpools". The text is {"schema": NAME, "describe": TEXT, "fields":
+ * [FIELD...], "schemas": {NAME: [FIELD...]}}; a FIELD has `name`, `type`, `required`,
+ * `fixed` (at create), `describe`, and where they apply `ref`, `lever` (what to do
+ * instead of changing a fixed one), `values`, `default`, `fields`. Types are string, int,
+ * number, bool, "A | B" for a choice, <NAME> and <NAME>[] for objects, string[], int[],
+ * map[string]string, any. Objects are written out three levels deep; what is deeper is in
+ * `schemas` by its name, which is left out when nothing is.
+ *
+ * Errors: ABX_ENOTFOUND (no such operation, or it has no body). Owner: the caller,
+ * abx_free(). Since: 0.1.0
+ *
+ *     r = abx_platform_schema("POST", "/envs", &json, &err);
+ */
+ABX_API int abx_platform_schema(const char *method, const char *path, char **ret,
+				abx_error **reterr);
 
 /** `text` percent-encoded for one part of a path; NULL when out of memory. Owner: the
  * caller. */
@@ -96,6 +119,16 @@ ABX_API int abx_platform_apply_async(abx_client *client, const char *text, size_
 				     const abx_apply_options *opts, abx_text_fn done,
 				     void *userdata, abx_free_fn free_userdata,
 				     abx_op **ret_op, abx_error **reterr);
+
+/**
+ * The documents of a manifest as a JSON array, read as abx_platform_apply() reads them:
+ * YAML or JSON, each an object. Nothing is sent.
+ *
+ * Errors: ABX_EINVAL (it does not parse; the message says where), ABX_ETOOBIG. Owner: the
+ * caller, abx_free(). Since: 0.1.0
+ */
+ABX_API int abx_platform_parse(const char *text, size_t len, char **ret,
+			       abx_error **reterr);
 
 /**
  * Deletes the object at a path, such as "/envs/base", and gives what the platform

@@ -16,6 +16,7 @@ struct abx_error {
 	int errnum;
 	char *message;
 	char *hint;
+	char *detail;
 };
 
 /* Handed out when an error cannot be allocated; never freed, never changed. */
@@ -64,6 +65,11 @@ const char *abx_error_hint(const abx_error *err)
 	return err ? err->hint : NULL;
 }
 
+const char *abx_error_detail(const abx_error *err)
+{
+	return err ? err->detail : NULL;
+}
+
 int abx_error_http_status(const abx_error *err)
 {
 	return err ? err->http_status : 0;
@@ -80,6 +86,7 @@ void abx_error_free(abx_error *err)
 		return;
 	abx__free(err->message);
 	abx__free(err->hint);
+	abx__free(err->detail);
 	abx__free(err);
 }
 
@@ -225,6 +232,14 @@ void abx__error_hint(abx_error **reterr, const char *fmt, ...)
 	va_end(ap);
 }
 
+void abx__error_detail(abx_error **reterr, const char *json)
+{
+	if (!reterr || !*reterr || *reterr == &nomem_error)
+		return;
+	abx__free((*reterr)->detail);
+	(*reterr)->detail = abx__strdup(json);
+}
+
 abx_error *abx__error_copy(const abx_error *err)
 {
 	abx_error *copy = NULL;
@@ -236,6 +251,8 @@ abx_error *abx__error_copy(const abx_error *err)
 	set(&copy, err->code, err->http_status, err->errnum, message);
 	if (err->hint)
 		abx__error_hint(&copy, "%s", err->hint);
+	if (err->detail)
+		abx__error_detail(&copy, err->detail);
 	return copy;
 }
 

@@ -29,6 +29,8 @@ int abx__error_prefix(abx_error **reterr, const char *fmt, ...)
 /* Sets the hint of the error that is there. */
 void abx__error_hint(abx_error **reterr, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
+/* Keeps the body of a refusal (JSON text) with the error that is there. */
+void abx__error_detail(abx_error **reterr, const char *json);
 /* A copy with its own owner; the static error for NULL-on-OOM; NULL for NULL. */
 abx_error *abx__error_copy(const abx_error *err);
 /* The code an HTTP status stands for, and back. */

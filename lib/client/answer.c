@@ -139,6 +139,9 @@ static int object_error(int status, json_object *body, abx_error **reterr)
 			message ? message : "no reason given");
 	hint_of_detail(body, reterr);
 	usual_hint(code, reterr);
+	abx__error_detail(reterr, json_object_to_json_string_ext(
+					  body, JSON_C_TO_STRING_PLAIN |
+							JSON_C_TO_STRING_NOSLASHESCAPE));
 	return code;
 }
 

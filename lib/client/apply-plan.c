@@ -153,6 +153,8 @@ static const char *kind_of_resource(const char *resource)
 		return "SandboxPool";
 	if (strstr(resource, "sandbox-templates"))
 		return "SandboxTemplate";
+	if (abx__str_ends(resource, "/api-keys"))
+		return "APIKey";
 	return abx__str_starts(resource, "/envs") ? "SandboxEnv" : "Object";
 }
 

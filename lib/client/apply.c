@@ -45,6 +45,26 @@ static void free_apply(void *state)
 	abx__free(apply);
 }
 
+int abx_platform_parse(const char *text, size_t len, char **ret, abx_error **reterr)
+{
+	struct apply apply = { 0 };
+	int r;
+
+	if (!text && len)
+		return abx__error_set(reterr, ABX_EINVAL,
+				      "abx_platform_parse: text is NULL");
+	r = abx__apply_parse(&apply, text, len, reterr);
+	if (r >= 0) {
+		char *json = abx__json_text(apply.documents, NULL);
+
+		r = json ? ABX_OK : abx__error_nomem(reterr);
+		if (json)
+			*ret = json;
+	}
+	json_object_put(apply.documents);
+	return r;
+}
+
 /* ---- exchanges ---- */
 
 static int ask(abx_op *op, const char *method, const char *path, json_object *body,
@@ -110,7 +130,8 @@ static int step_failed(abx_op *op, int status, abx_error **reterr)
 		r = abx__error_http(reterr, ABX_EEXISTS, status, "it exists already");
 	else
 		r = abx__answer_failed(op, status, reterr);
-	abx__error_prefix(reterr, "%s %s", step->kind, step->name);
+	abx__error_prefix(reterr, "%s%s%s", step->kind, *step->name ? " " : "",
+			  step->name);
 	return abx__apply_in_document(apply, step->document, r, reterr);
 }
 

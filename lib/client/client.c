@@ -256,6 +256,11 @@ const char *abx_client_address(abx_client *client)
 	return checked(client) ? client->settings.address : "";
 }
 
+const char *abx_client_console(abx_client *client)
+{
+	return client && client->settings.console_base ? client->settings.address : NULL;
+}
+
 const char *abx_client_cluster(abx_client *client)
 {
 	return checked(client) ? client->settings.cluster : NULL;

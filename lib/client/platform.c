@@ -72,6 +72,8 @@ static int start_request(abx_client *client, const char *method, const char *pat
 	if (!client)
 		return abx__error_set(reterr, ABX_EINVAL,
 				      "abx_platform_request: client is NULL");
+	if (path && abx__str_eq(path, "/clusters"))
+		req.where = ABX__TO_CONSOLE; /* one level up: it needs no cluster */
 	if ((r = check_request(method, path, body, reterr)) < 0 ||
 	    (r = abx__op_new(client, then, &op, reterr, "%s %s", method, path)) < 0)
 		return r;

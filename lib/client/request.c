@@ -144,6 +144,9 @@ static int prepare_control(abx_client *client, const abx__request *req,
 	const char *base = req->where == ABX__TO_E2B ? client->settings.e2b_base
 						     : client->settings.native_base;
 
+	if (req->where == ABX__TO_CONSOLE && client->settings.console_base)
+		base = client->settings.console_base;
+
 	if (!base)
 		return no_native(client, reterr);
 	prepared->url = abx__strf("%s%s", base, req->path);
@@ -167,7 +170,7 @@ int abx__request_prepare(abx_client *client, const abx__request *req,
 		r = prepare_control(client, req, prepared, reterr);
 	if (r >= 0)
 		r = add(prepared, "Accept", "*/*");
-	if (r >= 0 && req->where == ABX__TO_NATIVE)
+	if (r >= 0 && (req->where == ABX__TO_NATIVE || req->where == ABX__TO_CONSOLE))
 		r = add(prepared, "X-AgentBox-Client-Version", ABX_VERSION_STRING);
 	if (r >= 0)
 		r = add(prepared, "Content-Type",

@@ -31,6 +31,7 @@ void abx__settings_done(abx__settings *settings)
 	abx__free(settings->socket_path);
 	abx__free(settings->address);
 	abx__free(settings->native_base);
+	abx__free(settings->console_base);
 	abx__free(settings->e2b_base);
 	abx__free(settings->data_base);
 	abx__free(settings->domain);
@@ -211,6 +212,7 @@ static int use_endpoint(abx__settings *s, const struct given *given, abx_error *
 		return abx__error_nomem(reterr);
 	s->native_base =
 		cluster ? abx__strf("%s/api/clusters/%s/v1", base, cluster) : NULL;
+	s->console_base = abx__strf("%s/api", base);
 	s->e2b_base = abx__strf("%s/agent-sandbox/api/e2b", base);
 	s->data_base = abx__strf("%s/agent-sandbox/api/data", base);
 	s->public_base = abx__strdup(s->data_base);
@@ -218,7 +220,8 @@ static int use_endpoint(abx__settings *s, const struct given *given, abx_error *
 	s->address = abx_take(base);
 	s->form = ABX__DATA_PATH;
 	s->is_bearer = true;
-	if ((cluster && !s->native_base) || !s->e2b_base || !s->public_base)
+	if ((cluster && !s->native_base) || !s->console_base || !s->e2b_base ||
+	    !s->public_base)
 		return abx__error_nomem(reterr);
 	return ABX_OK;
 }

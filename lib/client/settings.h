@@ -26,6 +26,7 @@ typedef struct abx__settings {
 	char *socket_path; /* NULL: TCP */
 	char *address;     /* for people and messages */
 	char *native_base; /* ".../v1"; NULL: no native API there */
+	char *console_base; /* ".../api" of a console; NULL: there is none */
 	char *e2b_base;    /* control calls */
 	char *data_base;   /* of the headers and path forms */
 	char *domain;      /* of the host form, or NULL */

@@ -75,6 +75,7 @@ typedef struct abx__schema abx__schema;
 typedef struct abx__schema_field {
 	const char *name; /* on the wire */
 	const char *description;
+	const char *lever; /* of an immutable one: what to do instead of changing it */
 	const abx__schema *object;
 	const char *const *names; /* of an enum, NULL at the end */
 	const char *pattern;      /* POSIX extended */

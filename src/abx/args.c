@@ -75,7 +75,19 @@ static const struct flag flags[] = {
 	  "Pods to keep in the pool" },
 	{ "json", 0, FLAG_SWITCH, AT(json), 0, SHOWS, NULL,
 	  "compact JSON on one line, for programs" },
+	{ "csv", 0, FLAG_SWITCH, AT(csv), 0, CLI_READ, NULL,
+	  "comma-separated values, a heading line first" },
+	{ "format", 0, FLAG_VALUE, AT(format), 0, CLI_READ, "NAME",
+	  "table, json or csv" },
 	{ "wide", 0, FLAG_SWITCH, AT(wide), 0, CLI_READ, NULL, "more columns" },
+	{ "filter", 0, FLAG_LIST, AT(filters), AT(n_filters), CLI_READ, "KEY=VALUE",
+	  "only rows of a list whose column KEY has VALUE in it; repeatable" },
+	{ "limit", 0, FLAG_VALUE, AT(limit), 0, CLI_READ, "N",
+	  "rows of a table; default: 200" },
+	{ "editable", 0, FLAG_SWITCH, AT(editable), 0, CLI_READ, NULL,
+	  "the file that update would take, of one object" },
+	{ "schema", 0, FLAG_SWITCH, AT(schema), 0, CLI_MAKE | CLI_UPDATE, NULL,
+	  "what the file may hold, as JSON; needs no platform" },
 	{ "context", 0, FLAG_VALUE, AT(context), 0, CLI_ANY, "NAME",
 	  "stored deployment to use" },
 	{ "cluster", 0, FLAG_VALUE, AT(cluster), 0, CLI_ANY, "ID",
@@ -137,6 +149,9 @@ static int take_list(struct cli_args *args, const struct flag *flag, const char 
 	const char **list = (const char **)((char *)args + flag->offset);
 	size_t *count = (size_t *)((char *)args + flag->count_offset);
 
+	if (list == args->filters && (value[0] == '=' || strchr(value, '=') == NULL))
+		return cli_fail("the key is a column's heading: --filter name=base",
+				"--filter needs KEY=VALUE, not \"%s\"", value);
 	if (value[0] == '=')
 		return cli_fail("for example --env GREETING=hello",
 				"--%s: the name before the \"=\" is empty", flag->name);
@@ -263,6 +278,29 @@ static size_t words_after_dashes(int argc, char **argv)
 	return 0;
 }
 
+/* What is wrong in any command. */
+static int check_values(struct cli_args *args)
+{
+	const char *format = args->format;
+
+	if (args->limit != NULL &&
+	    (args->limit[0] == '\0' || strlen(args->limit) > 6 ||
+	     args->limit[strspn(args->limit, "0123456789")] != '\0'))
+		return cli_fail("a number; without it: 200",
+				"--limit \"%s\" is not a number of rows", args->limit);
+	if (format != NULL && strcmp(format, "table") != 0 &&
+	    strcmp(format, "json") != 0 && strcmp(format, "csv") != 0)
+		return cli_fail("--format table, --format json, --format csv",
+				"there is no format \"%s\"", format);
+	/* --json wins over --csv, and both over --format. */
+	if (format != NULL && !args->json && !args->csv) {
+		args->json = strcmp(format, "json") == 0;
+		args->csv = strcmp(format, "csv") == 0;
+	}
+	args->csv = args->csv && !args->json;
+	return 0;
+}
+
 int cli_args_parse(int argc, char **argv, struct cli_args *ret)
 {
 	struct option longs[N_FLAGS + 1];
@@ -288,7 +326,9 @@ int cli_args_parse(int argc, char **argv, struct cli_args *ret)
 		if (r != 0)
 			return r;
 	}
-	int r = take_words(argc, argv, ret);
+	int r = check_values(ret);
+	if (r == 0)
+		r = take_words(argc, argv, ret);
 	if (r != 0)
 		return r;
 	ret->n_before = after <= ret->n_words ? ret->n_words - after : 0;

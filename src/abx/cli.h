@@ -38,7 +38,12 @@ enum cli_command_bit {
 	CLI_SNAPSHOTS = 1 << 19,
 	CLI_FORK = 1 << 20,
 	CLI_METRICS = 1 << 21,
-	CLI_ANY = (1 << 22) - 1
+	CLI_ACT = 1 << 22, /* approve, deny, promote */
+	CLI_CONTEXT = 1 << 23,
+	CLI_AGENT_CONTEXT = 1 << 24,
+	CLI_UPGRADE = 1 << 25,
+	CLI_COMPLETION = 1 << 26,
+	CLI_ANY = (1 << 27) - 1
 };
 
 #define CLI_MAX_WORDS 1024
@@ -60,7 +65,13 @@ struct cli_args {
 	const char *name, *count;
 	bool follow;
 	/* how it is shown */
-	bool json, wide, help, version;
+	bool json, csv, wide, help, version;
+	const char *format, *limit;
+	const char *filters[CLI_MAX_ENV + 1];
+	size_t n_filters;
+	bool editable, schema, watch;
+	/* upgrade */
+	bool check_only, force;
 	/* which flags were there: one bit for each row of the flag table */
 	uint64_t seen;
 	/* the words that are no flags; `n_before` of them stood before "--" */
@@ -91,6 +102,11 @@ int cli_fail(const char *hint, const char *format, ...)
 /* Prints an error of the library, frees it; `what` goes before its message unless NULL.
  */
 int cli_fail_error(const char *what, abx_error *err);
+/* The same of a request of the native API: what the platform said, and what to do now.
+ * `doing` is the verb, NULL for a read; `address` may be NULL. */
+struct cli_address;
+int cli_fail_platform(abx_client *client, const struct cli_address *address,
+		      const char *doing, abx_error *err);
 
 /* All of it, whatever write(2) takes at once; ABX_EIO. */
 int cli_write_all(int fd, const char *data, size_t len);
@@ -99,6 +115,13 @@ int cli_exit_code(const abx_command_result *result);
 
 /* connect.c */
 int cli_client(const struct cli_args *args, abx_client **ret);
+/* The same for a request of the native API: with the cluster chosen behind a console, and
+ * checked where an address serves one alone. */
+int cli_platform(const struct cli_args *args, abx_client **ret);
+/* A GET, read as JSON; prints what fails. */
+struct json_object;
+int cli_fetch(abx_client *client, const struct cli_address *address, const char *path,
+	      struct json_object **ret);
 int cli_sandbox(const struct cli_args *args, const char *id, abx_client **ret_client,
 		abx_sandbox **ret);
 int cli_sandbox_create(const struct cli_args *args, abx_client *client,
@@ -115,6 +138,10 @@ int cmd_update(const struct cli_args *args);
 int cmd_delete(const struct cli_args *args);
 int cmd_scale(const struct cli_args *args);
 int cmd_whoami(const struct cli_args *args);
+int cmd_approve(const struct cli_args *args);
+int cmd_deny(const struct cli_args *args);
+int cmd_promote(const struct cli_args *args);
+int cmd_schema(const struct cli_args *args);
 int cmd_create_sandbox(const struct cli_args *args);
 int cmd_run(const struct cli_args *args);
 int cmd_exec(const struct cli_args *args);

@@ -2,12 +2,14 @@
  * src/abx/connect.c - from the flags to a client, to a sandbox; and the signals that end
  * a wait.
  */
+#include <json-c/json.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "cli.h"
+#include "table.h"
 
 void cli_client_freep(abx_client **p)
 {
@@ -32,13 +34,13 @@ static void on_log(void *userdata, int level, const char *text, const char *fiel
 	fprintf(stderr, "abx: %s%s%s\n", text, *fields != '\0' ? ": " : "", fields);
 }
 
-int cli_client(const struct cli_args *args, abx_client **ret)
+static int client_of(const struct cli_args *args, const char *cluster, abx_client **ret)
 {
 	abx_client_options opts = ABX_CLIENT_OPTIONS_INIT;
 	abx_error *err = NULL;
 
 	opts.context = args->context;
-	opts.cluster = args->cluster;
+	opts.cluster = cluster;
 	opts.endpoint = args->endpoint;
 	opts.cluster_api = args->cluster_api;
 	opts.api_key = args->api_key;
@@ -49,6 +51,123 @@ int cli_client(const struct cli_args *args, abx_client **ret)
 	opts.log_level = ABX_LOG_INFO;
 	if (abx_client_new(&opts, ret, &err) < 0)
 		return cli_fail_error(NULL, err);
+	return 0;
+}
+
+int cli_client(const struct cli_args *args, abx_client **ret)
+{
+	return client_of(args, args->cluster, ret);
+}
+
+/* ---- which cluster ---- */
+
+static json_object *clusters_of(abx_client *client)
+{
+	CLI_CLEANUP(cli_textp) char *text = NULL;
+	json_object *answer, *list = NULL;
+
+	if (abx_platform_get(client, "/clusters", &text, NULL) < 0)
+		return NULL;
+	answer = json_tokener_parse(text);
+	if (json_object_is_type(answer, json_type_array))
+		return answer;
+	if (!json_object_object_get_ex(answer, "clusters", &list))
+		json_object_object_get_ex(answer, "items", &list);
+	list = json_object_is_type(list, json_type_array) ? json_object_get(list) : NULL;
+	json_object_put(answer);
+	return list;
+}
+
+static const char *id_at(json_object *list, size_t i)
+{
+	json_object *id = cli_json_at(json_object_array_get_idx(list, i), "id");
+
+	return json_object_is_type(id, json_type_string) ? json_object_get_string(id)
+							 : "";
+}
+
+/* The only cluster a console reaches, or a refusal that lists them. */
+static int choose_cluster(const struct cli_args *args, abx_client **client)
+{
+	json_object *list = clusters_of(*client);
+	size_t n = list != NULL ? json_object_array_length(list) : 0;
+	char hint[1024] = "say one with --cluster:";
+	int r;
+
+	if (n == 1) {
+		char *only = strdup(id_at(list, 0));
+
+		json_object_put(list);
+		abx_client_free(*client);
+		*client = NULL;
+		r = only != NULL ? client_of(args, only, client)
+				 : cli_fail(NULL, "out of memory");
+		free(only);
+		return r;
+	}
+	for (size_t i = 0; i < n; i++)
+		snprintf(hint + strlen(hint), sizeof(hint) - strlen(hint), " %s",
+			 id_at(list, i));
+	json_object_put(list);
+	if (n == 0)
+		return cli_fail("abx clusters tells why",
+				"the clusters behind %s cannot "
+				"be listed",
+				abx_client_address(*client));
+	return cli_fail(hint, "%s has several clusters, and none is chosen",
+			abx_client_address(*client));
+}
+
+/* An address of one cluster answers for that one only. Not known is not refused. */
+static int check_cluster(abx_client *client)
+{
+	const char *wanted = abx_client_cluster(client), *served = NULL;
+	json_object *list = clusters_of(client);
+	size_t n = list != NULL ? json_object_array_length(list) : 0;
+	char hint[256];
+	int r = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		json_object *local =
+			cli_json_at(json_object_array_get_idx(list, i), "local");
+		if (n == 1 || json_object_get_boolean(local))
+			served = id_at(list, i);
+	}
+	if (served != NULL && strcmp(served, wanted) != 0) {
+		snprintf(hint, sizeof(hint),
+			 "it serves %s; a console reaches others: --endpoint URL",
+			 served);
+		r = cli_fail(hint, "%s does not serve cluster \"%s\"",
+			     abx_client_address(client), wanted);
+	}
+	json_object_put(list);
+	return r;
+}
+
+int cli_platform(const struct cli_args *args, abx_client **ret)
+{
+	int r = cli_client(args, ret);
+
+	if (r != 0)
+		return r;
+	if (abx_client_console(*ret) != NULL && abx_client_cluster(*ret) == NULL)
+		return choose_cluster(args, ret);
+	if (abx_client_console(*ret) == NULL && abx_client_cluster(*ret) != NULL)
+		return check_cluster(*ret);
+	return 0;
+}
+
+int cli_fetch(abx_client *client, const struct cli_address *address, const char *path,
+	      json_object **ret)
+{
+	CLI_CLEANUP(cli_textp) char *text = NULL;
+	abx_error *err = NULL;
+
+	if (abx_platform_get(client, path, &text, &err) < 0)
+		return cli_fail_platform(client, address, NULL, err);
+	*ret = json_tokener_parse(text);
+	if (*ret == NULL)
+		return cli_fail(NULL, "%s answered something that is not JSON", path);
 	return 0;
 }
 

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "cli.h"
-#include "resources.h"
+#include "help.h"
 
 static int help_command(const struct cli_args *args)
 {
@@ -71,6 +71,12 @@ const struct cli_command cli_commands[] = {
 	  "Deletes one object." },
 	{ "scale", CLI_SCALE, cmd_scale, "scale envs NAME pools POOL --replicas N",
 	  "Sets how many Pods a pool keeps." },
+	{ "approve", CLI_ACT, cmd_approve, "approve approvals ID",
+	  "Lets a held write of an agent key through, once." },
+	{ "deny", CLI_ACT, cmd_deny, "deny approvals ID",
+	  "Refuses a held write of an agent key." },
+	{ "promote", CLI_ACT, cmd_promote, "promote admin-api-keys ID",
+	  "Makes a key known to all clusters." },
 	{ "whoami", CLI_WHOAMI, cmd_whoami, "whoami",
 	  "Whose key this is, and what it may do." },
 	{ "help", CLI_HELP, help_command, "help [COMMAND]",
@@ -94,34 +100,6 @@ static int help_one(const struct cli_command *command)
 	return 0;
 }
 
-static void print_columns(const char *title, const struct cli_column *columns)
-{
-	printf("\n%s:\n", title);
-	for (const struct cli_column *c = columns; c->id != NULL; c++)
-		printf("  %s%s\n", c->id, c->wide ? " (--wide)" : "");
-}
-
-static int help_resource(const struct cli_resource *r)
-{
-	char subs[256];
-
-	printf("%s - %s\n\n", r->plural, r->text);
-	if (r->parent != NULL)
-		printf("usage: abx %s NAME %s%s\n", r->parent, r->plural,
-		       r->one ? " [NAME]" : "");
-	else
-		printf("usage: abx %s%s\n", r->plural, r->one ? " [NAME]" : "");
-	cli_resource_names(r->plural, subs, sizeof(subs));
-	if (subs[0] != '\0')
-		printf("       abx %s NAME %s\n", r->plural, subs);
-	print_columns("Columns", r->columns);
-	if (r->details != NULL)
-		print_columns("Detail", r->details);
-	printf("\nFlags:\n");
-	cli_args_print_flags(CLI_READ);
-	return 0;
-}
-
 static int help_root(void)
 {
 	puts("abx - sandboxes from warm pools, and the platform that keeps them\n\n"
@@ -135,7 +113,7 @@ static int help_root(void)
 		char name[64];
 		snprintf(name, sizeof(name), "%s%s%s", r->parent != NULL ? r->parent : "",
 			 r->parent != NULL ? " NAME " : "", r->plural);
-		printf("  %-15s  %s\n", name, r->text);
+		printf("  %-20s  %.*s\n", name, (int)strcspn(r->text, ".:"), r->text);
 	}
 	puts("\nabx COMMAND --help and abx RESOURCE --help tell more. For example:\n"
 	     "  abx run -- python3 -c 'print(6 * 7)'\n"
@@ -145,35 +123,67 @@ static int help_root(void)
 	return 0;
 }
 
-/* The deepest resource the words name, for its page. */
-static const struct cli_resource *resource_of(const struct cli_args *args)
+/* The deepest resource the words name, for its page; a child may stand alone. */
+static const struct cli_resource *resource_of(const char *const *words, size_t n)
 {
-	const struct cli_resource *r = cli_resource_find(args->words[0], NULL);
+	const struct cli_resource *r = cli_resource_find(words[0], NULL);
 	const struct cli_resource *sub = NULL;
 
-	for (size_t i = 1; r != NULL && sub == NULL && i < args->n_words; i++)
-		sub = cli_resource_find(args->words[i], r->plural);
-	if (r == NULL)
-		for (r = cli_resources;
-		     r->plural != NULL && strcmp(r->plural, args->words[0]) != 0;)
-			r++;
-	if (r != NULL && r->plural == NULL)
-		return NULL;
+	for (size_t i = 1; r != NULL && sub == NULL && i < n; i++)
+		sub = cli_resource_find(words[i], r->plural);
+	for (const struct cli_resource *any = cli_resources;
+	     r == NULL && any->plural != NULL; any++)
+		if (cli_resource_is(any, words[0]))
+			r = any;
 	return sub != NULL ? sub : r;
+}
+
+static const struct {
+	enum cli_command_bit bit;
+	unsigned verb;
+} write_verbs[] = {
+	{ CLI_CREATE, CLI_VERB_CREATE },
+	{ CLI_UPDATE, CLI_VERB_UPDATE },
+	{ CLI_DELETE, CLI_VERB_DELETE },
+	{ CLI_SCALE, CLI_VERB_SCALE },
+};
+
+/* `abx create envs --help`: the file it takes. NULL: no such page. */
+static const struct cli_resource *write_page(const struct cli_command *command,
+					     const char *const *words, size_t n,
+					     unsigned *ret_verb)
+{
+	for (size_t i = 0; n > 0 && i < sizeof(write_verbs) / sizeof(write_verbs[0]); i++)
+		if (write_verbs[i].bit == command->bit) {
+			*ret_verb = write_verbs[i].verb;
+			return resource_of(words, n);
+		}
+	return NULL;
 }
 
 int cli_help(const struct cli_args *args)
 {
 	const struct cli_command *command;
+	const char *const *words = args->words;
+	size_t n = args->n_words;
+	unsigned verb = 0;
 
-	if (args->n_words == 0)
+	if (n > 1 && strcmp(words[0], "help") == 0) {
+		words++;
+		n--;
+	}
+	if (n == 0 || (n == 1 && strcmp(words[0], "help") == 0 && !args->help))
 		return help_root();
-	command = cli_command_find(args->words[0]);
-	if (command != NULL)
-		return help_one(command);
-	const struct cli_resource *resource = resource_of(args);
+	command = cli_command_find(words[0]);
+	if (command != NULL) {
+		const struct cli_resource *r =
+			write_page(command, words + 1, n - 1, &verb);
+
+		return r != NULL ? cli_help_write(r, verb) : help_one(command);
+	}
+	const struct cli_resource *resource = resource_of(words, n);
 	if (resource != NULL)
-		return help_resource(resource);
+		return cli_help_resource(resource);
 	return cli_fail("abx --help lists them", "no command or resource \"%s\"",
-			args->words[0]);
+			words[0]);
 }

@@ -80,6 +80,13 @@ static int dispatch(struct cli_args *args)
 	return command->run(args);
 }
 
+static int finish(int r)
+{
+	if (fflush(stdout) != 0 && r == 0)
+		return cli_fail(NULL, "stdout could not be written");
+	return r;
+}
+
 int main(int argc, char **argv)
 {
 	static struct cli_args args;
@@ -96,10 +103,9 @@ int main(int argc, char **argv)
 		printf("%s\n", abx_version());
 		return 0;
 	}
+	if (args.schema && !args.help)
+		return finish(cmd_schema(&args));
 	if (args.n_words == 0 || args.help)
-		return cli_help(&args);
-	r = dispatch(&args);
-	if (fflush(stdout) != 0 && r == 0)
-		return cli_fail(NULL, "stdout could not be written");
-	return r;
+		return finish(cli_help(&args));
+	return finish(dispatch(&args));
 }

@@ -1,140 +1,21 @@
 /*
- * src/abx/resources.c - the table of resources. Headings are column ids; where the answer
- * keeps a value elsewhere, the path says where. Reading, writing and help all go by it.
+ * src/abx/resources.c - looking things up in the registry.
  */
 #include <stdio.h>
 #include <string.h>
 
 #include "resources.h"
 
-static const struct cli_column cluster_columns[] = { { "id" }, { "name" }, { 0 } };
-
-static const struct cli_column env_columns[] = {
-	{ "name" },
-	{ "templateName" },
-	{ "mode" },
-	{ "memberCount" },
-	{ "desiredReplicas" },
-	{ "idleReplicas" },
-	{ "ready" },
-	{ "poolSizing", NULL, true },
-	{ "team", NULL, true },
-	{ 0 },
-};
-static const struct cli_column env_details[] = {
-	{ "name" },
-	{ "namespace" },
-	{ "template", "spec.templateRef.name" },
-	{ "templateVersion", "spec.templateRef.version" },
-	{ "mode", "spec.mode" },
-	{ "team" },
-	{ "user" },
-	{ "createdAt" },
-	{ "poolSizing" },
-	{ "memberCount", "status.memberCount" },
-	{ "desiredReplicas", "status.desiredReplicas" },
-	{ "runningReplicas", "status.runningReplicas" },
-	{ "idleReplicas", "status.idleReplicas" },
-	{ "overrides", "spec.overrides" },
-	{ 0 },
-};
-
-static const struct cli_column pool_columns[] = {
-	{ "name" },
-	{ "owningEnv" },
-	{ "replicas", "spec.replicas" },
-	{ "idleReplicas", "status.idleReplicas" },
-	{ "runningReplicas", "status.runningReplicas" },
-	{ "scalingGroup" },
-	{ "phase", "status.phase", true },
-	{ 0 },
-};
-static const struct cli_column pool_details[] = {
-	{ "name" },
-	{ "owningEnv" },
-	{ "namespace" },
-	{ "phase", "status.phase" },
-	{ "replicas", "spec.replicas" },
-	{ "idleReplicas", "status.idleReplicas" },
-	{ "unavailableIdleReplicas", "status.unavailableIdleReplicas" },
-	{ "runningReplicas", "status.runningReplicas" },
-	{ "startingReplicas", "status.startingReplicas" },
-	{ "stoppingReplicas", "status.stoppingReplicas" },
-	{ "failedReplicas", "status.failedReplicas" },
-	{ "pendingRequests", "status.pendingRequests" },
-	{ "cpu" },
-	{ "memory" },
-	{ "scalingGroup" },
-	{ "templateVersion" },
-	{ "updateRevision", "status.updateRevision" },
-	{ "updatedReplicas", "status.updatedReplicas" },
-	{ "createdAt" },
-	{ 0 },
-};
-
-static const struct cli_column sandbox_columns[] = {
-	{ "sandboxId" },
-	{ "status" },
-	{ "envName" },
-	{ "poolName" },
-	{ "metadata", NULL, true },
-	{ "team", NULL, true },
-	{ "user", NULL, true },
-	{ 0 },
-};
-static const struct cli_column sandbox_details[] = {
-	{ "sandboxId" },
-	{ "status" },
-	{ "envName" },
-	{ "poolName" },
-	{ "namespace" },
-	{ "podName" },
-	{ "team" },
-	{ "user" },
-	{ "nodeName" },
-	{ "cpu" },
-	{ "memory" },
-	{ "claimedAt" },
-	{ "startedAt" },
-	{ "terminatedAt" },
-	{ "durationSeconds" },
-	{ "idleTimeoutSeconds" },
-	{ "failureReason" },
-	{ "exitCode" },
-	{ "failureMessage" },
-	{ "metadata" },
-	{ "containerImages" },
-	{ 0 },
-};
-
-static const struct cli_column template_columns[] = {
-	{ "name" }, { "version" }, { "description" }, { 0 }
-};
-static const struct cli_column template_details[] = {
-	{ "name" },       { "version" },   { "description" },
-	{ "syncSource" }, { "createdAt" }, { 0 },
-};
-
-const struct cli_resource cli_resources[] = {
-	{ "clusters", "cluster", NULL, "/clusters", "", false, cluster_columns, NULL,
-	  "clusters this address reaches" },
-	{ "envs", "env", NULL, "/envs", NULL, true, env_columns, env_details,
-	  "what sandboxes are created from: a template, made yours" },
-	{ "pools", "pool", "envs", "/sandboxpools", NULL, true, pool_columns,
-	  pool_details, "Pods of one shape kept warm for an env" },
-	{ "sandboxes", "sandbox", NULL, "/sandboxes", "", true, sandbox_columns,
-	  sandbox_details, "Pods that were claimed" },
-	{ "templates", "template", NULL, "/sandbox-templates", "/admin/sandbox-templates",
-	  true, template_columns, template_details,
-	  "Pod shape, idle image and runtimes that envs are made from" },
-	{ 0 },
-};
-
 static bool under(const struct cli_resource *resource, const char *parent)
 {
 	if (resource->parent == NULL || parent == NULL)
 		return resource->parent == parent;
 	return strcmp(resource->parent, parent) == 0;
+}
+
+bool cli_resource_is(const struct cli_resource *resource, const char *plural)
+{
+	return strcmp(resource->plural, plural) == 0;
 }
 
 const struct cli_resource *cli_resource_find(const char *plural, const char *parent)
@@ -145,18 +26,49 @@ const struct cli_resource *cli_resource_find(const char *plural, const char *par
 	return NULL;
 }
 
+const struct cli_action *cli_action_find(const char *verb)
+{
+	for (const struct cli_action *a = cli_actions; a->verb != NULL; a++)
+		if (strcmp(a->verb, verb) == 0)
+			return a;
+	return NULL;
+}
+
+const struct cli_view *cli_view_find(const struct cli_resource *resource,
+				     const char *segment)
+{
+	for (const struct cli_view *v = resource->views; v != NULL && v->segment != NULL;
+	     v++)
+		if (strcmp(v->segment, segment) == 0)
+			return v;
+	return NULL;
+}
+
+static void append(char *buf, size_t size, const char *between, const char *text)
+{
+	size_t used = strlen(buf);
+
+	snprintf(buf + used, size - used, "%s%s", used > 0 ? between : "", text);
+}
+
 void cli_resource_names(const char *parent, char *buf, size_t size)
 {
-	size_t used = 0;
-
 	buf[0] = '\0';
-	for (const struct cli_resource *r = cli_resources; r->plural != NULL; r++) {
-		if (!under(r, parent))
-			continue;
-		int n = snprintf(buf + used, size - used, "%s%s", used > 0 ? " " : "",
-				 r->plural);
-		if (n < 0 || (size_t)n >= size - used)
-			return;
-		used += (size_t)n;
-	}
+	for (const struct cli_resource *r = cli_resources; r->plural != NULL; r++)
+		if (under(r, parent))
+			append(buf, size, " ", r->plural);
+	const struct cli_resource *above =
+		parent != NULL ? cli_resource_find(parent, NULL) : NULL;
+	for (const struct cli_view *v = above != NULL ? above->views : NULL;
+	     v != NULL && v->segment != NULL; v++)
+		append(buf, size, " ", v->segment);
+}
+
+void cli_filter_keys(const struct cli_resource *resource, const char *between, char *buf,
+		     size_t size)
+{
+	buf[0] = '\0';
+	for (const struct cli_column *c = resource->columns; c->id != NULL; c++)
+		if ((c->flags & CLI_COL_FILTER) != 0)
+			append(buf, size, between, c->id);
 }

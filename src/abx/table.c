@@ -10,7 +10,6 @@
 
 #include "table.h"
 
-#define CELL_BYTES 512
 #define DASH "—"
 
 struct cli_table {
@@ -74,68 +73,114 @@ void cli_print_json(struct json_object *o)
 						       JSON_C_TO_STRING_NOSLASHESCAPE));
 }
 
+/* The next name of a path, and what is behind it: a.b, or a["b.c"].d. NULL: too long. */
+static const char *next_name(const char *path, char *name, size_t size)
+{
+	bool quoted = path[0] == '[' && path[1] == '"';
+	const char *start = quoted ? path + 2 : path;
+	size_t n = strcspn(start, quoted ? "\"" : ".[");
+
+	if (n >= size)
+		return NULL;
+	memcpy(name, start, n);
+	name[n] = '\0';
+	path = start + n;
+	if (quoted && path[0] == '"' && path[1] == ']')
+		path += 2;
+	return path + (*path == '.');
+}
+
 struct json_object *cli_json_at(struct json_object *o, const char *path)
 {
 	char name[128];
 
 	while (o != NULL && *path != '\0') {
-		size_t n = strcspn(path, ".");
-		if (n >= sizeof(name) || !json_object_is_type(o, json_type_object))
+		path = next_name(path, name, sizeof(name));
+		if (path == NULL || !json_object_is_type(o, json_type_object) ||
+		    !json_object_object_get_ex(o, name, &o))
 			return NULL;
-		memcpy(name, path, n);
-		name[n] = '\0';
-		if (!json_object_object_get_ex(o, name, &o))
-			return NULL;
-		path += n + (path[n] == '.');
 	}
 	return o;
 }
 
-static void put(char *buf, size_t *used, const char *text)
-{
-	while (*text != '\0' && *used < CELL_BYTES - 4)
-		buf[(*used)++] = *text++;
-	buf[*used] = '\0';
-}
-
-static void cell_of(struct json_object *value, char *buf, size_t *used)
+static void cell_of(FILE *out, struct json_object *value)
 {
 	const char *between = "";
 
 	switch (json_object_get_type(value)) {
 	case json_type_null:
-		put(buf, used, DASH);
+		fputs(DASH, out);
 		break;
 	case json_type_array:
+		if (json_object_array_length(value) == 0)
+			fputs(DASH, out);
 		for (size_t i = 0; i < json_object_array_length(value); i++) {
-			put(buf, used, between);
-			cell_of(json_object_array_get_idx(value, i), buf, used);
+			fputs(between, out);
+			cell_of(out, json_object_array_get_idx(value, i));
 			between = ",";
 		}
 		break;
 	case json_type_object: {
+		if (json_object_object_length(value) == 0)
+			fputs(DASH, out);
 		json_object_object_foreach(value, key, each)
 		{
-			put(buf, used, between);
-			put(buf, used, key);
-			put(buf, used, "=");
-			cell_of(each, buf, used);
+			fprintf(out, "%s%s=", between, key);
+			cell_of(out, each);
 			between = " ";
 		}
 		break;
 	}
 	default:
-		put(buf, used, json_object_get_string(value));
+		if (json_object_get_string_len(value) == 0 &&
+		    json_object_is_type(value, json_type_string))
+			fputs(DASH, out);
+		else
+			fputs(json_object_get_string(value), out);
 	}
-	if (*used == 0)
-		put(buf, used, DASH);
 }
 
 char *cli_cell(struct json_object *value)
 {
-	char buf[CELL_BYTES] = "";
-	size_t used = 0;
+	char *text = NULL;
+	size_t len = 0;
+	FILE *out = open_memstream(&text, &len);
 
-	cell_of(value, buf, &used);
-	return strdup(buf);
+	if (out == NULL)
+		return NULL;
+	cell_of(out, value);
+	if (fclose(out) != 0) {
+		free(text);
+		return NULL;
+	}
+	return text;
+}
+
+void cli_print_pretty(struct json_object *o)
+{
+	puts(json_object_to_json_string_ext(o, JSON_C_TO_STRING_PRETTY |
+						       JSON_C_TO_STRING_SPACED |
+						       JSON_C_TO_STRING_NOSLASHESCAPE));
+}
+
+void cli_print_csv(const char *const *cells, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		const char *cell = cells[i] != NULL ? cells[i] : "";
+
+		if (i > 0)
+			putchar(',');
+		if (strpbrk(cell, "\",\r\n") == NULL) {
+			fputs(cell, stdout);
+			continue;
+		}
+		putchar('"');
+		for (; *cell != '\0'; cell++) {
+			if (*cell == '"')
+				putchar('"');
+			putchar(*cell);
+		}
+		putchar('"');
+	}
+	putchar('\n');
 }

@@ -355,3 +355,88 @@ Test(client_platform, documents_are_checked_before_the_first_is_sent)
 		expect_not_seen(&f, i, "POST ");
 	fixture_down(&f);
 }
+
+Test(client_platform, a_refusals_body_is_kept)
+{
+	static const fake_answer answers[] = {
+		{ .path = "/v1/a",
+		  .status = 428,
+		  .body = "{\"error\":\"wait\",\"errorCode\":\"APPROVAL_REQUIRED\","
+			  "\"detail\":{\"url\":\"http://c/x\"}}" },
+		{ .path = "/v1/b", .status = 500, .body = "no json" },
+		{ 0 },
+	};
+	char *json = NULL;
+	fixture f;
+
+	fixture_up(&f, answers);
+	cr_assert(abx_platform_get(f.client, "/a", &json, &f.err) < 0);
+	cr_expect_str_eq(abx_error_detail(f.err), answers[0].body);
+	abx_error_free(f.err);
+	f.err = NULL;
+	cr_assert(abx_platform_get(f.client, "/b", &json, &f.err) < 0);
+	cr_expect_null(abx_error_detail(f.err));
+	abx_error_free(f.err);
+	f.err = NULL;
+	fixture_down(&f);
+}
+
+Test(client_platform, a_bodys_schema_is_told_without_a_client)
+{
+	static const struct {
+		const char *method, *path, *has;
+	} rows[] = {
+		{ "POST", "/envs", "\"schema\":\"CreateSandboxEnvRequest\"" },
+		{ "PUT", "/envs/demo", "\"schema\":\"UpsertSandboxEnvRequest\"" },
+		{ "PUT", "/envs/{name}/autoscaling/groups/{groupName}",
+		  "\"type\":\"Conservative | Default | Aggressive\"" },
+		{ "POST", "/envs/{name}/sandboxpools",
+		  "\"name\":\"multiplier\",\"type\":\"int\",\"required\":false,"
+		  "\"fixed\":true,\"lever\":" },
+		{ "POST", "/api-keys", "\"default\":\"unrestricted\"" },
+		{ "POST", "/admin/api-keys", "\"name\":\"tokenHash\"" },
+	}, wrong[] = {
+		{ "GET", "/envs", "GET /envs" },       { "POST", "/env", "/env" },
+		{ "POST", "/envs/", "/envs/" },	       { "PUT", "/envs//", "/envs//" },
+		{ "POST", "envs", "envs" },	       { "POST", "", "POST" },
+		{ "PUT", "/envs/a/sandboxpools", "" }, { "DELETE", "/envs/a", "" },
+	};
+	abx_error *err = NULL;
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		char *json = NULL;
+
+		cr_assert(abx_platform_schema(rows[i].method, rows[i].path, &json,
+					      &err) == ABX_OK,
+			  "%s", rows[i].path);
+		cr_expect_not_null(strstr(json, rows[i].has), "%s: %s", rows[i].path,
+				   json);
+		abx_free(json);
+	}
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+		char *json = NULL;
+
+		cr_assert(abx_platform_schema(wrong[i].method, wrong[i].path, &json,
+					      &err) == ABX_ENOTFOUND,
+			  "%s", wrong[i].path);
+		cr_expect_not_null(strstr(abx_error_message(err), wrong[i].has));
+		abx_error_free(err);
+		err = NULL;
+	}
+}
+
+Test(client_platform, a_manifest_is_read_as_apply_reads_it)
+{
+	char *json = NULL;
+	abx_error *err = NULL;
+
+	cr_assert(abx_platform_parse("a: 1\n---\nb: x\n", 15, &json, &err) == ABX_OK);
+	cr_expect_str_eq(json, "[{\"a\":1},{\"b\":\"x\"}]");
+	abx_free(json);
+	cr_expect(abx_platform_parse("{", 1, &json, &err) == ABX_EINVAL);
+	abx_error_free(err);
+	err = NULL;
+	cr_expect(abx_platform_parse("- 1\n", 4, &json, &err) == ABX_EINVAL);
+	cr_expect_not_null(strstr(abx_error_message(err), "not an object"));
+	abx_error_free(err);
+}
