@@ -430,7 +430,7 @@ Test(client_platform, a_manifest_is_read_as_apply_reads_it)
 	char *json = NULL;
 	abx_error *err = NULL;
 
-	cr_assert(abx_platform_parse("a: 1\n---\nb: x\n", 15, &json, &err) == ABX_OK);
+	cr_assert(abx_platform_parse("a: 1\n---\nb: x\n", 14, &json, &err) == ABX_OK);
 	cr_expect_str_eq(json, "[{\"a\":1},{\"b\":\"x\"}]");
 	abx_free(json);
 	cr_expect(abx_platform_parse("{", 1, &json, &err) == ABX_EINVAL);
