@@ -11,6 +11,7 @@
 #include <agentbox/client.h>
 #include <agentbox/code.h>
 #include <agentbox/commands.h>
+#include <agentbox/context.h>
 #include <agentbox/error.h>
 #include <agentbox/files.h>
 #include <agentbox/logs.h>

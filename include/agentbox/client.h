@@ -136,6 +136,12 @@ ABX_API const char *abx_client_address(abx_client *client);
 ABX_API const char *abx_client_console(abx_client *client);
 /** The cluster in use, or NULL. Owner: the client. Since: 0.1.0 */
 ABX_API const char *abx_client_cluster(abx_client *client);
+/**
+ * A short text that stands for the context, address and key in use, such as
+ * "default:1f3a5b7c": for naming what a program keeps about them. The key cannot be told
+ * from it. NULL: out of memory. Owner: the caller, abx_free(). Since: 0.1.0
+ */
+ABX_API char *abx_client_identity(abx_client *client);
 /** The name of the context in use, or NULL. Owner: the client. Since: 0.1.0 */
 ABX_API const char *abx_client_context(abx_client *client);
 

@@ -3,8 +3,12 @@
  */
 #include "client/client.h"
 
+#include <string.h>
+
 #include "base/alloc.h"
 #include "base/error.h"
+#include "base/id.h"
+#include "base/str.h"
 #include "client/options.h"
 
 static bool checked(const abx_client *client)
@@ -259,6 +263,28 @@ const char *abx_client_address(abx_client *client)
 const char *abx_client_console(abx_client *client)
 {
 	return client && client->settings.console_base ? client->settings.address : NULL;
+}
+
+char *abx_client_identity(abx_client *client)
+{
+	ABX_CLEANUP(abx__freep) char *both = NULL;
+	uint8_t hash[ABX__SHA256_LEN];
+	const char *key;
+	int r;
+
+	if (!client || !client->settings.address)
+		return NULL;
+	key = client->settings.key ? abx__secret_reveal(client->settings.key) : "";
+	both = abx__strf("%s\n%s", client->settings.address, key);
+	if (!both)
+		return NULL;
+	r = abx__sha256(both, strlen(both), hash);
+	abx__wipe(both, strlen(both));
+	if (r < 0)
+		return NULL;
+	return abx__strf("%s:%02x%02x%02x%02x",
+			 client->settings.context ? client->settings.context : "default",
+			 hash[0], hash[1], hash[2], hash[3]);
 }
 
 const char *abx_client_cluster(abx_client *client)

@@ -2,8 +2,8 @@
  * context-file.c - the file of known deployments,
  * ${XDG_CONFIG_HOME:-~/.config}/abx/config.json.
  *
- * Read only here. Two shapes: the five keys at top level, or `contexts` by name and
- * `currentContext`.
+ * Read here, written in context.c. Two shapes: the five keys at top level, or `contexts`
+ * by name and `currentContext`.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -15,6 +15,7 @@
 #include "base/buf.h"
 #include "base/error.h"
 #include "base/str.h"
+#include "client/context-file.h"
 #include "client/settings.h"
 #include "io/json.h"
 
@@ -31,11 +32,13 @@ void abx__context_done(abx__context *context)
 	memset(context, 0, sizeof(*context));
 }
 
-static char *usual_path(void)
+char *abx__context_path(const char *path)
 {
 	const char *config = getenv("XDG_CONFIG_HOME");
 	const char *home = getenv("HOME");
 
+	if (path)
+		return abx__strdup(path);
 	if (config && *config)
 		return abx__strf("%s/abx/config.json", config);
 	return abx__strf("%s/.config/abx/config.json", home ? home : "");
@@ -105,10 +108,15 @@ static char *names_of(json_object *contexts)
 	return abx__buf_take(&names);
 }
 
-static int unknown(json_object *contexts, const char *path, const char *name,
-		   abx_error **reterr)
+int abx__context_unknown(json_object *file, const char *path, const char *name,
+			 abx_error **reterr)
 {
-	ABX_CLEANUP(abx__freep) char *names = names_of(contexts);
+	json_object *contexts = NULL;
+	ABX_CLEANUP(abx__freep) char *names = NULL;
+
+	if (file)
+		abx__json_get_object(file, "contexts", &contexts, NULL);
+	names = names_of(contexts);
 
 	abx__error_set(reterr, ABX_ENOTFOUND, "no context '%s' in %s", name, path);
 	abx__error_hint(reterr, "known contexts: %s", names ? names : "?");
@@ -139,7 +147,7 @@ static int choose(json_object *file, const char *path, const char *wanted,
 		return abx__error_prefix(reterr, "%s", path);
 	if (wanted) {
 		if (!contexts || !json_object_object_get_ex(contexts, wanted, ret))
-			return unknown(contexts, path, wanted, reterr);
+			return abx__context_unknown(file, path, wanted, reterr);
 		*ret_name = wanted;
 		return ABX_OK;
 	}
@@ -186,24 +194,46 @@ static void wipe_buf(abx__buf *buf)
 	abx__buf_done(buf);
 }
 
+int abx__context_read(const char *path, json_object **ret, abx_error **reterr)
+{
+	ABX_CLEANUP(wipe_buf) abx__buf text = ABX__BUF_INIT;
+	int r = read_file(path, &text);
+
+	if (r == 0)
+		return 0;
+	if (r > 0)
+		r = abx__json_parse_object(text.data, text.len, MAX_FILE_BYTES, ret,
+					   reterr);
+	else
+		abx__error_set(reterr, r, "it is too big");
+	if (r == ABX_ENOMEM)
+		return abx__error_nomem(reterr);
+	if (r >= 0)
+		return 1;
+	abx__error_prefix(reterr, "%s", path);
+	return ABX_EINVAL;
+}
+
+const char *abx__context_current(json_object *file)
+{
+	json_object *entry = NULL;
+	const char *name = NULL;
+
+	return choose(file, "", NULL, &name, &entry, NULL) < 0 ? NULL : name;
+}
+
 int abx__context_load(abx__context *context, const char *path, const char *wanted,
 		      abx_error **reterr)
 {
-	ABX_CLEANUP(abx__freep) char *usual = path ? NULL : usual_path();
-	ABX_CLEANUP(wipe_buf) abx__buf text = ABX__BUF_INIT;
+	ABX_CLEANUP(abx__freep) char *place = abx__context_path(path);
 	ABX_CLEANUP_JSON json_object *file = NULL;
-	int r;
 
-	path = path ? path : usual;
-	if (!path)
+	if (!place)
 		return abx__error_nomem(reterr);
-	r = read_file(path, &text);
-	if (r > 0)
-		r = abx__json_parse_object(text.data, text.len, MAX_FILE_BYTES, &file,
-					   NULL);
-	if (r == ABX_ENOMEM)
+	if (abx__context_read(place, &file, NULL) == ABX_ENOMEM)
 		return abx__error_nomem(reterr);
 	if (!file) /* missing or unreadable is empty, by the contract */
-		return wanted ? unknown(NULL, path, wanted, reterr) : ABX_OK;
-	return load(context, file, path, wanted, reterr);
+		return wanted ? abx__context_unknown(NULL, place, wanted, reterr)
+			      : ABX_OK;
+	return load(context, file, place, wanted, reterr);
 }

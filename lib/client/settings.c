@@ -46,7 +46,7 @@ void abx__settings_done(abx__settings *settings)
 
 /* Without slashes at the end, and without what a console's own pages append to an
  * endpoint. */
-static char *normalised(const char *url)
+char *abx__settings_normalised(const char *url)
 {
 	char *copy = abx__strdup(url);
 	char *tail;
@@ -63,7 +63,7 @@ static char *normalised(const char *url)
 	return copy;
 }
 
-static int check_url(const char *what, const char *url, abx_error **reterr)
+int abx__settings_check_url(const char *what, const char *url, abx_error **reterr)
 {
 	CURLU *parsed;
 	char *scheme = NULL;
@@ -84,7 +84,7 @@ static int check_url(const char *what, const char *url, abx_error **reterr)
 	return r;
 }
 
-/* "scheme://host:port" of a URL that check_url() passed. */
+/* "scheme://host:port" of a URL that abx__settings_check_url() passed. */
 static char *origin(const char *url)
 {
 	const char *host = strstr(url, "://");
@@ -179,10 +179,11 @@ static int use_cluster_api(abx__settings *s, const struct given *given,
 	ABX_CLEANUP(abx__freep) char *base = NULL;
 	int r;
 
-	r = check_url("the cluster's API address", given->cluster_api, reterr);
+	r = abx__settings_check_url("the cluster's API address", given->cluster_api,
+				    reterr);
 	if (r < 0)
 		return r;
-	base = normalised(given->cluster_api);
+	base = abx__settings_normalised(given->cluster_api);
 	if (!base)
 		return abx__error_nomem(reterr);
 	s->native_base = abx__strf("%s/v1", base);
@@ -203,10 +204,10 @@ static int use_endpoint(abx__settings *s, const struct given *given, abx_error *
 	ABX_CLEANUP(abx__freep) char *cluster = NULL;
 	int r;
 
-	r = check_url("the console's address", given->endpoint, reterr);
+	r = abx__settings_check_url("the console's address", given->endpoint, reterr);
 	if (r < 0)
 		return r;
-	base = normalised(given->endpoint);
+	base = abx__settings_normalised(given->endpoint);
 	cluster = given->cluster ? abx__url_encode(given->cluster) : NULL;
 	if (!base || (given->cluster && !cluster))
 		return abx__error_nomem(reterr);
@@ -231,12 +232,13 @@ static int use_endpoint(abx__settings *s, const struct given *given, abx_error *
 static int use_e2b_data(abx__settings *s, const struct given *given, abx_error **reterr)
 {
 	if (given->e2b_sandbox_url) {
-		int r = check_url("E2B_SANDBOX_URL", given->e2b_sandbox_url, reterr);
+		int r = abx__settings_check_url("E2B_SANDBOX_URL", given->e2b_sandbox_url,
+						reterr);
 
 		if (r < 0)
 			return r;
 		s->form = ABX__DATA_HEADERS;
-		s->data_base = normalised(given->e2b_sandbox_url);
+		s->data_base = abx__settings_normalised(given->e2b_sandbox_url);
 		s->public_base = abx__strdup(s->data_base);
 		return s->data_base && s->public_base ? ABX_OK : abx__error_nomem(reterr);
 	}
@@ -263,10 +265,10 @@ static int use_e2b(abx__settings *s, const struct given *given, const char *http
 	int r;
 
 	if (given->e2b_api_url) {
-		r = check_url("E2B_API_URL", given->e2b_api_url, reterr);
+		r = abx__settings_check_url("E2B_API_URL", given->e2b_api_url, reterr);
 		if (r < 0)
 			return r;
-		s->e2b_base = normalised(given->e2b_api_url);
+		s->e2b_base = abx__settings_normalised(given->e2b_api_url);
 	} else {
 		s->e2b_base = abx__strf("https://api.%s", given->e2b_domain);
 	}

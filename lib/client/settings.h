@@ -23,13 +23,13 @@ enum abx__data_form {
 };
 
 typedef struct abx__settings {
-	char *socket_path; /* NULL: TCP */
-	char *address;     /* for people and messages */
-	char *native_base; /* ".../v1"; NULL: no native API there */
+	char *socket_path;  /* NULL: TCP */
+	char *address;      /* for people and messages */
+	char *native_base;  /* ".../v1"; NULL: no native API there */
 	char *console_base; /* ".../api" of a console; NULL: there is none */
-	char *e2b_base;    /* control calls */
-	char *data_base;   /* of the headers and path forms */
-	char *domain;      /* of the host form, or NULL */
+	char *e2b_base;     /* control calls */
+	char *data_base;    /* of the headers and path forms */
+	char *domain;       /* of the host form, or NULL */
 	char *public_base; /* what others can use in the path form; NULL: a socket only */
 	const char
 		*scheme; /* "http" or "https", of the host form and of public addresses */
@@ -53,6 +53,12 @@ void abx__settings_done(abx__settings *settings);
 int abx__settings_load(abx__settings *settings, const abx_client_options *opts,
 		       abx_error **reterr);
 int abx__settings_use_socket(abx__settings *settings, const char *path);
+
+/* A base URL without slashes at its end, and without what a console's pages append to it;
+ * NULL: out of memory. */
+char *abx__settings_normalised(const char *url);
+/* ABX_EINVAL when it is no http or https URL; `what` it is, for the message. */
+int abx__settings_check_url(const char *what, const char *url, abx_error **reterr);
 
 /* One entry of the context file; NULL members were not there. */
 typedef struct abx__context {

@@ -31,7 +31,7 @@ struct flag {
 #define AT(field) offsetof(struct cli_args, field)
 #define MAKES (CLI_CREATE | CLI_RUN)
 #define STARTS (CLI_RUN | CLI_EXEC | CLI_SHELL)
-#define SHOWS (CLI_ANY & ~(STARTS | CLI_CP | CLI_HELP))
+#define SHOWS (CLI_ANY & ~(STARTS | CLI_CP | CLI_HELP | CLI_COMPLETION | CLI_UPGRADE))
 
 static const struct flag flags[] = {
 	{ "template", 't', FLAG_VALUE, AT(template_id), 0, MAKES, "NAME",
@@ -84,10 +84,16 @@ static const struct flag flags[] = {
 	  "only rows of a list whose column KEY has VALUE in it; repeatable" },
 	{ "limit", 0, FLAG_VALUE, AT(limit), 0, CLI_READ, "N",
 	  "rows of a table; default: 200" },
+	{ "watch", 0, FLAG_SWITCH, AT(watch), 0, CLI_READ, NULL,
+	  "the list again every two seconds, until Ctrl-C" },
 	{ "editable", 0, FLAG_SWITCH, AT(editable), 0, CLI_READ, NULL,
 	  "the file that update would take, of one object" },
 	{ "schema", 0, FLAG_SWITCH, AT(schema), 0, CLI_MAKE | CLI_UPDATE, NULL,
 	  "what the file may hold, as JSON; needs no platform" },
+	{ "check", 0, FLAG_SWITCH, AT(check_only), 0, CLI_UPGRADE, NULL,
+	  "only say whether there is a newer one" },
+	{ "force", 0, FLAG_SWITCH, AT(force), 0, CLI_UPGRADE, NULL,
+	  "also when it is the same" },
 	{ "context", 0, FLAG_VALUE, AT(context), 0, CLI_ANY, "NAME",
 	  "stored deployment to use" },
 	{ "cluster", 0, FLAG_VALUE, AT(cluster), 0, CLI_ANY, "ID",
@@ -365,6 +371,26 @@ void cli_args_print_flags(unsigned commands)
 			       flags[i].text);
 		else
 			printf("      %-22s  %s\n", left, flags[i].text);
+	}
+}
+
+const char *cli_args_flag_text(const char *name)
+{
+	for (size_t i = 0; i < N_FLAGS; i++)
+		if (strcmp(flags[i].name, name) == 0)
+			return flags[i].text;
+	return "";
+}
+
+void cli_args_offer(unsigned commands, const char *begun)
+{
+	for (size_t i = 0; i < N_FLAGS; i++) {
+		char name[64];
+
+		snprintf(name, sizeof(name), "--%s", flags[i].name);
+		if ((flags[i].commands & commands) != 0 &&
+		    strncmp(name, begun, strlen(begun)) == 0)
+			puts(name);
 	}
 }
 

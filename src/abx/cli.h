@@ -93,6 +93,10 @@ int cli_args_parse(int argc, char **argv, struct cli_args *ret);
 int cli_args_check(const struct cli_args *args, enum cli_command_bit bit,
 		   const char *word);
 void cli_args_print_flags(unsigned commands);
+/* What a flag is for; "" when there is none of that name. */
+const char *cli_args_flag_text(const char *name);
+/* Flags of these commands that begin so, one a line, for completion. */
+void cli_args_offer(unsigned commands, const char *begun);
 /* "90", "30s", "5m", "1h", "1h30m" to milliseconds; 0 and less are refused. */
 int cli_args_timeout(const char *text, uint32_t *ret_ms);
 
@@ -115,6 +119,10 @@ int cli_exit_code(const abx_command_result *result);
 
 /* connect.c */
 int cli_client(const struct cli_args *args, abx_client **ret);
+/* The same for a question that may stay unanswered: no engine is started, nothing is
+ * printed, at most `timeout_ms`; a console's first cluster. Negative: there is none. */
+int cli_client_briefly(const struct cli_args *args, uint32_t timeout_ms,
+		       abx_client **ret);
 /* The same for a request of the native API: with the cluster chosen behind a console, and
  * checked where an address serves one alone. */
 int cli_platform(const struct cli_args *args, abx_client **ret);
@@ -138,6 +146,12 @@ int cmd_update(const struct cli_args *args);
 int cmd_delete(const struct cli_args *args);
 int cmd_scale(const struct cli_args *args);
 int cmd_whoami(const struct cli_args *args);
+int cmd_context(const struct cli_args *args);
+int cmd_agent_context(const struct cli_args *args);
+int cmd_upgrade(const struct cli_args *args);
+int cmd_completion(const struct cli_args *args);
+/* The known deployments, one a line; or as JSON. */
+int cli_contexts_print(bool as_json);
 int cmd_approve(const struct cli_args *args);
 int cmd_deny(const struct cli_args *args);
 int cmd_promote(const struct cli_args *args);

@@ -34,21 +34,27 @@ static void on_log(void *userdata, int level, const char *text, const char *fiel
 	fprintf(stderr, "abx: %s%s%s\n", text, *fields != '\0' ? ": " : "", fields);
 }
 
+static void options_of(const struct cli_args *args, const char *cluster,
+		       abx_client_options *opts)
+{
+	opts->context = args->context;
+	opts->cluster = cluster;
+	opts->endpoint = args->endpoint;
+	opts->cluster_api = args->cluster_api;
+	opts->api_key = args->api_key;
+	opts->auth_scheme = args->auth_scheme;
+	opts->socket_path = args->socket_path;
+	opts->state_dir = args->state_dir;
+	opts->log = on_log;
+	opts->log_level = ABX_LOG_INFO;
+}
+
 static int client_of(const struct cli_args *args, const char *cluster, abx_client **ret)
 {
 	abx_client_options opts = ABX_CLIENT_OPTIONS_INIT;
 	abx_error *err = NULL;
 
-	opts.context = args->context;
-	opts.cluster = cluster;
-	opts.endpoint = args->endpoint;
-	opts.cluster_api = args->cluster_api;
-	opts.api_key = args->api_key;
-	opts.auth_scheme = args->auth_scheme;
-	opts.socket_path = args->socket_path;
-	opts.state_dir = args->state_dir;
-	opts.log = on_log;
-	opts.log_level = ABX_LOG_INFO;
+	options_of(args, cluster, &opts);
 	if (abx_client_new(&opts, ret, &err) < 0)
 		return cli_fail_error(NULL, err);
 	return 0;
@@ -84,6 +90,29 @@ static const char *id_at(json_object *list, size_t i)
 
 	return json_object_is_type(id, json_type_string) ? json_object_get_string(id)
 							 : "";
+}
+
+int cli_client_briefly(const struct cli_args *args, uint32_t timeout_ms, abx_client **ret)
+{
+	abx_client_options opts = ABX_CLIENT_OPTIONS_INIT;
+
+	options_of(args, args->cluster, &opts);
+	opts.log = NULL;
+	opts.request_timeout_ms = opts.connect_timeout_ms = timeout_ms;
+	opts.flags = ABX_CLIENT_NO_START;
+	int r = abx_client_new(&opts, ret, NULL);
+	if (r < 0 || abx_client_console(*ret) == NULL || abx_client_cluster(*ret) != NULL)
+		return r;
+	json_object *list = clusters_of(*ret);
+	abx_client_free(*ret);
+	*ret = NULL;
+	r = ABX_ENOTFOUND;
+	if (list != NULL && json_object_array_length(list) > 0) {
+		opts.cluster = id_at(list, 0);
+		r = abx_client_new(&opts, ret, NULL);
+	}
+	json_object_put(list);
+	return r;
 }
 
 /* The only cluster a console reaches, or a refusal that lists them. */

@@ -6,6 +6,7 @@
 
 #include "cli.h"
 #include "help.h"
+#include "sight.h"
 
 static int help_command(const struct cli_args *args)
 {
@@ -79,6 +80,20 @@ const struct cli_command cli_commands[] = {
 	  "Makes a key known to all clusters." },
 	{ "whoami", CLI_WHOAMI, cmd_whoami, "whoami",
 	  "Whose key this is, and what it may do." },
+	{ "context", CLI_CONTEXT, cmd_context,
+	  "context [list]\n       abx context set NAME [--endpoint URL | --cluster-api "
+	  "URL] "
+	  "[--api-key KEY]\n"
+	  "       [--cluster ID] [--auth-scheme NAME]\n"
+	  "       abx context use NAME\n       abx context remove NAME",
+	  "Deployments that are known by name, in ~/.config/abx/config.json." },
+	{ "contexts", CLI_CONTEXT, cmd_context, "contexts", "The same as context." },
+	{ "agent-context", CLI_AGENT_CONTEXT, cmd_agent_context, "agent-context",
+	  "All of abx as one JSON document, for a program that is to use it." },
+	{ "completion", CLI_COMPLETION, cmd_completion, "completion bash|zsh|fish",
+	  "A script that completes abx's words: . <(abx completion bash)" },
+	{ "upgrade", CLI_UPGRADE, cmd_upgrade, "upgrade [--check] [--force]",
+	  "Says how abx is upgraded." },
 	{ "help", CLI_HELP, help_command, "help [COMMAND]",
 	  "This text, or a command's." },
 	{ 0 },
@@ -97,24 +112,35 @@ static int help_one(const struct cli_command *command)
 	printf("usage: abx %s\n\n%s\n\n", command->usage, command->text);
 	cli_args_print_flags(command->bit == CLI_CREATE ? CLI_CREATE | CLI_MAKE
 							: command->bit);
+	if (command->bit == CLI_CONTEXT) {
+		puts("\nContexts:");
+		return cli_contexts_print(false);
+	}
 	return 0;
 }
 
-static int help_root(void)
+static int help_root(const struct cli_args *args)
 {
+	struct cli_sight sight;
+
 	puts("abx - sandboxes from warm pools, and the platform that keeps them\n\n"
 	     "usage: abx COMMAND ...\n"
 	     "       abx RESOURCE [NAME [SUB [NAME]]]\n\nCommands:");
 	for (const struct cli_command *c = cli_commands; c->word != NULL; c++)
-		printf("  %-10s  %.*s\n", c->word, (int)strcspn(c->text, "\n:;"),
+		printf("  %-13s  %.*s\n", c->word, (int)strcspn(c->text, "\n:;"),
 		       c->text);
 	puts("\nResources:");
+	cli_sight_load(args, &sight);
 	for (const struct cli_resource *r = cli_resources; r->plural != NULL; r++) {
 		char name[64];
+
+		if (!cli_sight_shows(&sight, r))
+			continue;
 		snprintf(name, sizeof(name), "%s%s%s", r->parent != NULL ? r->parent : "",
 			 r->parent != NULL ? " NAME " : "", r->plural);
 		printf("  %-20s  %.*s\n", name, (int)strcspn(r->text, ".:"), r->text);
 	}
+	cli_sight_done(&sight);
 	puts("\nabx COMMAND --help and abx RESOURCE --help tell more. For example:\n"
 	     "  abx run -- python3 -c 'print(6 * 7)'\n"
 	     "  id=$(abx create --template base); abx exec $id -- uname -a; abx kill "
@@ -173,7 +199,7 @@ int cli_help(const struct cli_args *args)
 		n--;
 	}
 	if (n == 0 || (n == 1 && strcmp(words[0], "help") == 0 && !args->help))
-		return help_root();
+		return help_root(args);
 	command = cli_command_find(words[0]);
 	if (command != NULL) {
 		const struct cli_resource *r =

@@ -43,6 +43,7 @@ static const struct {
 	ROW(abx_fork_options, 16),
 	ROW(abx_fork, 24),
 	ROW(abx_apply_options, 32),
+	ROW(abx_context_options, 48),
 #undef ROW
 };
 
