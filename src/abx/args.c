@@ -374,6 +374,20 @@ void cli_args_print_flags(unsigned commands)
 	}
 }
 
+void cli_args_each(void (*print)(const char *flag, const char *text))
+{
+	for (size_t i = 0; i < N_FLAGS; i++) {
+		char letter[8] = "", flag[96];
+
+		if (flags[i].letter != '\0')
+			snprintf(letter, sizeof(letter), "-%c, ", flags[i].letter);
+		snprintf(flag, sizeof(flag), "%s--%s%s%s", letter, flags[i].name,
+			 flags[i].value != NULL ? " " : "",
+			 flags[i].value != NULL ? flags[i].value : "");
+		print(flag, flags[i].text);
+	}
+}
+
 const char *cli_args_flag_text(const char *name)
 {
 	for (size_t i = 0; i < N_FLAGS; i++)

@@ -93,6 +93,8 @@ int cli_args_parse(int argc, char **argv, struct cli_args *ret);
 int cli_args_check(const struct cli_args *args, enum cli_command_bit bit,
 		   const char *word);
 void cli_args_print_flags(unsigned commands);
+/* Calls `print` with every flag, "-f, --file FILE", and its text. */
+void cli_args_each(void (*print)(const char *flag, const char *text));
 /* What a flag is for; "" when there is none of that name. */
 const char *cli_args_flag_text(const char *name);
 /* Flags of these commands that begin so, one a line, for completion. */

@@ -10,6 +10,8 @@
 
 static int help_command(const struct cli_args *args)
 {
+	if (args->n_words == 1 && strcmp(args->words[0], "man") == 0)
+		return cli_man();
 	return cli_help(args);
 }
 

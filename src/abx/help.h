@@ -4,6 +4,8 @@
 
 #include "resources.h"
 
+/* The man page, on stdout. */
+int cli_man(void);
 int cli_help_resource(const struct cli_resource *resource);
 /* Of the file that `verb` takes; the resource's own page when it takes none. */
 int cli_help_write(const struct cli_resource *resource, unsigned verb);
