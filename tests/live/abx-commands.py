@@ -308,6 +308,74 @@ def _():
     assert Held.id not in running_ids()
 
 
+def resources():
+    """Every resource as agent-context tells it, with the words that list it here; those of a parent nothing is in are left out."""
+    for each in json.loads(abx("agent-context").stdout)["resources"]:
+        words = [each["plural"]]
+        if each.get("parent") == "envs":
+            words = ["envs", "base", each["plural"]]
+        elif "parent" in each:
+            above = abx_json(each["parent"])
+            if not above:
+                continue
+            words = [each["parent"], above[0], each["plural"]]
+        yield each, words
+
+
+@step("every resource this key may see is listed: as a table, as JSON, as CSV, with each of its filters")
+def _():
+    seen = set()
+    for each, words in resources():
+        done = abx(*words, check=False)
+        if done.returncode == 1 and each["plural"].startswith("admin-") and b"admin" in done.stderr:
+            continue
+        assert done.returncode == 0, (words, done.stderr)
+        assert done.stdout.decode().startswith(each["kind"] + " · ") and b"hint:" in done.stdout, done.stdout
+        assert isinstance(abx_json(*words), list), words
+        heads = [column["id"] for column in each["columns"] if not column["optional"]]
+        assert abx(*words, "--csv").stdout.decode().splitlines()[0] == ",".join(heads), words
+        for key in each["filters"]:
+            abx(*words, "--filter", "%s=%s" % (key["key"], key.get("values", ["no such thing"])[0]))
+        seen.add(each["plural"])
+    assert {"envs", "pools", "scaling-groups", "events", "sandboxes", "templates", "api-keys", "approvals"} <= seen, seen
+
+
+@step("what --editable prints, update takes; scale keeps the bounds")
+def _():
+    pool = abx_json("envs", "base", "pools")[0]["name"]
+    for words in (["envs", "base"], ["envs", "base", "pools", pool]):
+        before = json.loads(abx(*words, "--editable").stdout)
+        abx("update", *words, "-f", "-", stdin=json.dumps(before).encode())
+        after = json.loads(abx(*words, "--editable").stdout)
+        assert {key: after[key] for key in before} == before, (before, after)
+    before = json.loads(abx("envs", "base", "pools", pool, "--editable").stdout)
+    done = abx("scale", "envs", "base", "pools", pool, "--replicas", str(before["replicas"]))
+    assert done.stdout.decode() == "scaled %s to %d\n" % (pool, before["replicas"]), done
+    assert json.loads(abx("envs", "base", "pools", pool, "--editable").stdout) == before
+
+
+@step("contexts: set, used without any variable, removed")
+def _():
+    with tempfile.TemporaryDirectory() as home:
+        env = {"PATH": os.environ["PATH"], "HOME": home}
+
+        def run(*words):
+            return subprocess.run([ABX, *words], env=env, stdin=subprocess.DEVNULL, capture_output=True, timeout=60, check=True).stdout
+        run("context", "set", "here", "--cluster-api", os.environ["AGENTBOX_CLUSTER_API"], "--api-key", os.environ["AGENTBOX_API_KEY"])
+        assert os.environ["AGENTBOX_API_KEY"].encode() not in run("context")
+        assert b"base" in run("envs") and b"user" in run("whoami")
+        assert run("context", "remove", "here") == b"removed here\n"
+
+
+@step("completion, man page, schema and help need no platform")
+def _():
+    for words in (["completion", "bash"], ["completion", "zsh"], ["completion", "fish"], ["help", "man"], ["create", "envs", "--schema"],
+                  ["update", "envs", "base", "--help"]):
+        done = subprocess.run([ABX, *words], env={"PATH": os.environ["PATH"], "HOME": "/nonexistent"}, stdin=subprocess.DEVNULL,
+                              capture_output=True, timeout=60, check=False)
+        assert done.returncode == 0 and done.stdout, (words, done)
+
+
 @step("whoami and version")
 def _():
     assert "user" in json.loads(abx("whoami").stdout)
