@@ -150,6 +150,7 @@ def _():
 def _():
     sandbox = Sandbox(ENV)
     assert run(sandbox, "open('/home/user/made', 'w').write('by a cell'); y = 5; y").text == "5"
+    wait_warm(ENV)
     answer = e2b("POST", "/sandboxes/%s/fork" % sandbox.id, {"count": 1}, timeout=120)
     assert answer.status in (200, 201), str(answer)
     fork = Sandbox.of(answer.json[0]["sandbox"]["sandboxID"])
@@ -180,7 +181,7 @@ def _():
     connection, answer = open_cell(sandbox, "for i in range(%d): print('%%099d' %% i)" % lines)
     answer.readline()
     time.sleep(4)
-    held = sandbox.sh("cat /proc/$(pgrep -fo interpreter.pyz)/status", user="root")
+    held = sandbox.sh("cat /proc/$(pgrep -f '^[p]ython3 -B')/status", user="root")
     peak = next(int(line.split()[1]) for line in held.splitlines() if line.startswith("VmHWM"))
     assert peak < 250000, "%d kB" % peak
     out = Cell(answer.read().splitlines()).stdout
@@ -193,10 +194,10 @@ def _():
 def _():
     sandbox = Sandbox(ENV)
     assert run(sandbox, "z = 1; z").text == "1"
-    sandbox.sh("kill -9 $(pgrep -f 'pyz kernel')", user="root")
+    sandbox.sh("kill -9 $(pgrep -f '[p]yz kernel')", user="root")
     wait_for("it is told", lambda: run(sandbox, "z").error == "ContextRestarting" or None, every=0.5)
     assert run(sandbox, "z").error == "NameError"
-    sandbox.sh("kill -9 $(pgrep -fo interpreter.pyz)", user="root")
+    sandbox.sh("kill -9 $(pgrep -f '^[p]ython3 -B')", user="root")
     wait_for("a new one", lambda: call(sandbox, "GET", "/health").status == 200)
     assert run(sandbox, "2").text == "2"
     sandbox.kill()
