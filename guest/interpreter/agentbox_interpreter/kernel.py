@@ -4,9 +4,11 @@ Its output is read as it comes and kept until it is asked for. When more than HE
 (SIGSTOP) until its reader has caught up: so memory is bounded and nothing is lost.
 """
 import asyncio
+import itertools
 import os
 import signal
 import subprocess
+import sys
 
 import zmq
 import zmq.asyncio
@@ -18,6 +20,8 @@ HELD_MAX = 8 << 20
 HELD_LOW = 1 << 20
 KEEPALIVE_SECONDS = 5
 START_SECONDS = 60
+
+numbers = itertools.count(1)
 
 
 class StartFailed(Exception):
@@ -50,7 +54,7 @@ class Kernel:
     def __init__(self, context, spec, cwd, env):
         # An abstract socket name: nothing lies in the file system, and no port of the sandbox is taken.
         self.manager = AsyncKernelManager(context=context, transport="ipc",
-                                          ip="@agentbox-kernel-%d-%x" % (os.getpid(), id(self)))
+                                          ip="@agentbox-kernel-%d-%d" % (os.getpid(), next(numbers)))
         self.manager._kernel_spec = spec  # there is no public way to give a spec that is not in a folder
         self.cwd, self.env = cwd, env
         self.client = None
@@ -165,8 +169,11 @@ class Kernel:
         session = self.client.session
         while True:
             frames = await channel.socket.recv_multipart()
-            _, parts = session.feed_identities(frames)
-            message = session.deserialize(parts)
+            try:
+                message = session.deserialize(session.feed_identities(frames)[1])
+            except (ValueError, TypeError) as error:  # not one of this kernel's
+                print("agentbox-interpreter: a message that is no kernel's: %s" % error, file=sys.stderr)
+                continue
             if self.request is None or message["parent_header"].get("msg_id") != self.request:
                 continue
             size = sum(len(frame) for frame in frames)
@@ -195,6 +202,8 @@ class Kernel:
     async def execute(self, code, metadata, emit):
         """Runs code; emit(event) gets what comes of it. Died when the kernel ends first. One at a time."""
         session = self.client.session
+        while not self.arrived.empty():  # of a cell that was interrupted
+            self.held -= self.arrived.get_nowait()[2]
         message = session.msg("execute_request", metadata=metadata, content={
             "code": code, "silent": False, "store_history": True, "user_expressions": {}, "allow_stdin": False,
             "stop_on_error": False})
