@@ -71,11 +71,12 @@ static answer as_session(const char *claims, const char *method, const char *pat
 static answer as_key(const char *key, const char *session_id, const char *method,
 		     const char *path, const char *body)
 {
-	char header[128], run[64];
+	char header[160], run[64];
 	const char *const headers[] = { header, session_id ? run : NULL, NULL };
 
 	snprintf(header, sizeof(header), "AGENTBOX-API-KEY: %s", key);
-	snprintf(run, sizeof(run), "X-AgentBox-Session-Id: %s", session_id);
+	snprintf(run, sizeof(run), "X-AgentBox-Session-Id: %s",
+		 session_id ? session_id : "");
 	return ask_with(method, path, body, headers);
 }
 
