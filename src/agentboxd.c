@@ -581,6 +581,8 @@ int main(int argc, char **argv)
 	abx__free(s.tls_cert);
 	abx__free(s.tls_key);
 	abx__free(s.jwt_secret_file);
+	abx__free(s.instance_types);
+	abx__free(s.quotas);
 	abx__secret_free(s.jwt_secret);
 	return r < 0 ? die(err) : r;
 }

@@ -589,5 +589,9 @@ def _():
     other.end()
 
 
-daemon.end()
+@step("the daemon ends well")
+def _():
+    daemon.end()
+
+
 finish()
