@@ -207,94 +207,29 @@ static void answer_env(abx__call *call, int status, json_object *env)
 
 /* ---- reads ---- */
 
-/* Zero counts are left out. */
-static int put_count(json_object *o, const char *key, int64_t n)
-{
-	return n ? abx__json_set_i64(o, key, n) : ABX_OK;
-}
-
-static int64_t status_count(json_object *env, const char *key)
-{
-	json_object *v = abx__view_path(env, "status", key);
-
-	return v ? json_object_get_int64(v) : 0;
-}
-
-static int put_groups(json_object *o, json_object *env)
-{
-	json_object *groups = abx__view_path(env, "spec", "autoscaling", "groups");
-	int64_t n = groups ? (int64_t)json_object_array_length(groups) : 0, on = 0;
-
-	for (int64_t i = 0; i < n; i++) {
-		json_object *enabled = abx__view_path(
-			json_object_array_get_idx(groups, (size_t)i), "enabled");
-		on += enabled && json_object_get_boolean(enabled);
-	}
-	if (put_count(o, "scalingGroupCount", n) < 0)
-		return ABX_ENOMEM;
-	return put_count(o, "autoscalingEnabledGroupCount", on);
-}
-
-static bool is_ready(json_object *env)
-{
-	json_object *conditions = abx__view_path(env, "status", "conditions");
-	size_t n = conditions ? json_object_array_length(conditions) : 0;
-
-	for (size_t i = 0; i < n; i++) {
-		json_object *c = json_object_array_get_idx(conditions, i);
-
-		if (abx__str_eq(abx__view_str(c, "type"), "Ready"))
-			return abx__str_eq(abx__view_str(c, "status"), "True");
-	}
-	return false;
-}
-
-static json_object *summary(json_object *env)
-{
-	static const char *const counts[] = { "memberCount", "desiredReplicas",
-					      "runningReplicas", "idleReplicas" };
-	ABX_CLEANUP_JSON json_object *o = json_object_new_object();
-
-	if (!o || put_owner(o, env) < 0 ||
-	    abx__native_put_str(o, "templateName",
-				abx__view_str(env, "spec", "templateRef", "name")) < 0 ||
-	    abx__native_put_str(o, "mode", abx__view_str(env, "spec", "mode")) < 0 ||
-	    abx__json_set_str(o, "poolSizing", sizing_of(env)) < 0 ||
-	    put_groups(o, env) < 0 || abx__json_set_bool(o, "ready", is_ready(env)) < 0)
-		return NULL;
-	for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++)
-		if (put_count(o, counts[i], status_count(env, counts[i])) < 0)
-			return NULL;
-	return abx_take(o);
-}
-
 void abx__native_env_list(abx__call *call)
 {
+	const abx__identity *who = &call->who;
+	bool all = abx__identity_sees_all(who);
 	ABX_CLEANUP(abx__error_freep) abx_error *err = NULL;
-	ABX_CLEANUP_JSON json_object *envs = NULL;
-	ABX_CLEANUP_JSON json_object *items = json_object_new_array();
 	ABX_CLEANUP_JSON json_object *o = json_object_new_object();
+	json_object *items = NULL;
+	size_t total;
 
-	if (abx__control_env_list(call->serve->control, call->who.namespace_, &envs,
-				  &err) < 0) {
+	if (abx__control_env_summaries(call->serve->control, who->namespace_,
+				       all ? NULL : who->team, all ? NULL : who->user, 0,
+				       SIZE_MAX, &items, &total, &err) < 0) {
 		abx__call_error(call, err);
 		return;
 	}
-	for (size_t i = 0; items && i < json_object_array_length(envs); i++) {
-		json_object *env = json_object_array_get_idx(envs, i), *s;
-
-		if (!abx__view_visible(&call->who, env))
-			continue;
-		s = summary(env);
-		if (!s || abx__json_push_take(items, s) < 0) {
-			abx__call_nomem(call);
-			return;
-		}
-	}
-	if (!o || !items || abx__json_set_take(o, "items", abx_take(items)) < 0)
+	if (!o) {
+		json_object_put(items);
 		abx__call_nomem(call);
-	else
+	} else if (abx__json_set_take(o, "items", items) < 0) {
+		abx__call_nomem(call);
+	} else {
 		abx__call_json(call, 200, abx_take(o));
+	}
 }
 
 void abx__native_env_get(abx__call *call)
@@ -418,12 +353,28 @@ static void on_updated(void *userdata, int r, json_object *env, const abx_error 
 	abx__call_drop(call);
 }
 
+/* A template the caller may not see is one that is not there. */
+static int check_template(const abx__call *call, abx_error **reterr)
+{
+	const char *name = abx__view_str(call->body, "templateRef", "name");
+	ABX_CLEANUP_JSON json_object *doc = NULL;
+
+	if (!name ||
+	    abx__control_template_get(call->serve->control, name, &doc, NULL) < 0 ||
+	    abx__view_template_visible(&call->who, doc))
+		return ABX_OK;
+	return abx__error_set(reterr, ABX_EINVAL, "env %s: template %s does not exist",
+			      abx__view_str(call->body, "name"), name);
+}
+
 void abx__native_env_create(abx__call *call)
 {
 	ABX_CLEANUP(abx__error_freep) abx_error *err = NULL;
 	ABX_CLEANUP_JSON json_object *doc = NULL;
 	int r = check_overrides(call->body, &err);
 
+	if (r == ABX_OK)
+		r = check_template(call, &err);
 	if (r == ABX_OK) {
 		doc = new_doc(call);
 		r = doc ? ABX_OK : abx__error_nomem(&err);

@@ -120,3 +120,51 @@ Test(serve_capacity, metrics_are_prometheus_text_for_admins)
 	cr_assert_eq(a.status, 401);
 	answer_done(&a);
 }
+
+/* --- who sees a template may make an env of it --- */
+
+#define TEMPLATE_FOR_RED                                                        \
+	"{\"crdJson\":\"{\\\"apiVersion\\\":\\\"agents.navix.sh/"               \
+	"v1alpha1\\\",\\\"kind\\\":"                                            \
+	"\\\"SandboxTemplate\\\",\\\"metadata\\\":{\\\"name\\\":\\\"reds\\\"}," \
+	"\\\"spec\\\":"                                                         \
+	"{\\\"visibility\\\":{\\\"rules\\\":[{\\\"team\\\":\\\"red\\\"}]},"     \
+	"\\\"template\\\":"                                                     \
+	"{\\\"spec\\\":{\\\"containers\\\":[{\\\"name\\\":\\\"sandbox\\\","     \
+	"\\\"image\\\":"                                                        \
+	"\\\"w:1\\\"}]}}}}\"}"
+
+static int make_env_as(const char *team)
+{
+	char body[128], header[128];
+	const char *const headers[] = { header, "Content-Type: application/json", NULL };
+	answer a;
+	int status;
+
+	snprintf(body, sizeof(body), "{\"team\":\"%s\",\"user\":\"u\"}", team);
+	a = ask("POST", "/v1/admin/api-keys", body);
+	cr_assert_eq(a.status, 201, "%s", a.text);
+	snprintf(header, sizeof(header), "AGENTBOX-API-KEY: %s", at(a.json, "apiKey"));
+	answer_done(&a);
+	snprintf(body, sizeof(body),
+		 "{\"name\":\"of-%s\",\"templateRef\":{\"name\":\"reds\"}}", team);
+	a = ask_with("POST", "/v1/envs", body, headers);
+	status = a.status;
+	cr_assert(status == 201 || strstr(a.text, "template reds does not exist"), "%s",
+		  a.text);
+	answer_done(&a);
+	return status;
+}
+
+Test(serve_capacity, an_env_is_made_of_templates_its_maker_may_see)
+{
+	daemon_start(NULL);
+	expect("POST", "/v1/admin/sandbox-templates", TEMPLATE_FOR_RED, 201, NULL);
+	cr_assert_eq(make_env_as("blue"), 400);
+	cr_assert_eq(make_env_as("red"), 201);
+	expect("POST", "/v1/envs",
+	       "{\"name\":\"of-admin\",\"templateRef\":{\"name\":"
+	       "\"reds\"}}",
+	       201, NULL);
+	expect("GET", "/v1/envs", NULL, 200, "\"name\":\"of-red\"");
+}
