@@ -55,7 +55,8 @@ static int refuse_unsupported(json_object *body, abx_error **reterr)
 	json_object *value;
 
 	if (json_object_object_get_ex(body, "hyperloopIP", &value) && value &&
-	    json_object_get_string_len(value) > 0)
+	    !(json_object_is_type(value, json_type_string) &&
+	      json_object_get_string_len(value) == 0))
 		return abx__error_set(reterr, ABX_EUNSUPPORTED,
 				      "hyperloopIP is not supported");
 	if (json_object_object_get_ex(body, "volumeMounts", &value) && value &&

@@ -102,6 +102,7 @@ Test(envd_http, init_refuses_what_it_cannot_do_by_name)
 		{ "{\"envVars\":{\"A=B\":\"1\"}}", "A=B" },
 		{ "{\"envVars\":[]}", "envVars" },
 		{ "{\"hyperloopIP\":\"10.0.0.1\"}", "hyperloopIP" },
+		{ "{\"hyperloopIP\":167772161}", "hyperloopIP" },
 		{ "{\"volumeMounts\":[{\"nfs_target\":\"a\",\"path\":\"/b\"}]}",
 		  "volumeMounts" },
 		{ "{\"timestamp\":\"yesterday\"}", "timestamp" },
