@@ -155,8 +155,12 @@ int abx__process_send(abx_sandbox *sandbox, uint32_t pid, const char *kind,
 	ABX_CLEANUP_JSON json_object *message = NULL;
 	json_object *input;
 
-	if (len > MAX_STDIN || (len && !data))
-		return abx__error_set(reterr, len > MAX_STDIN ? ABX_ETOOBIG : ABX_EINVAL,
+	if (len && !data)
+		return abx__error_set(reterr, ABX_EINVAL,
+				      "send %zu bytes to process %u: data is NULL", len,
+				      pid);
+	if (len > MAX_STDIN)
+		return abx__error_set(reterr, ABX_ETOOBIG,
 				      "send %zu bytes to process %u: at most %zu at once",
 				      len, pid, MAX_STDIN);
 	coded = abx__base64_encode(data, len);

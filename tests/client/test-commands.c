@@ -355,6 +355,8 @@ Test(client_commands, wrong_arguments_are_refused_before_anything_is_sent)
 		     ABX_EINVAL, "only callbacks and limits");
 	expect_error(&f, abx_command_send_stdin(f.sandbox, 1, "", (8u << 20) + 1, &f.err),
 		     ABX_ETOOBIG, "at most");
+	expect_error(&f, abx_command_send_stdin(f.sandbox, 1, NULL, 5, &f.err),
+		     ABX_EINVAL, "data is NULL");
 	expect_error(&f, abx_command_run(NULL, "x", NULL, NULL, &f.err), ABX_EINVAL,
 		     "NULL");
 	cr_expect(fake_server_count(f.server) == 0);
