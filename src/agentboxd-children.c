@@ -3,6 +3,7 @@
  */
 #include "agentboxd-children.h"
 
+#include <errno.h>
 #include <limits.h>
 #include <signal.h>
 #include <stdio.h>
@@ -12,6 +13,7 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
+#include "base/log.h"
 #include "base/str.h"
 
 static char *self_path(void)
@@ -161,6 +163,9 @@ void agentboxd_child_done(agentboxd_child *c)
 
 void agentboxd_child_become(char **argv, int ready_fd)
 {
+	const abx__log log = { .write = abx__log_json_line,
+			       .userdata = (void *)(intptr_t)STDERR_FILENO,
+			       .level = ABX__LOG_ERROR };
 	char number[16];
 	sigset_t none;
 	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
@@ -184,5 +189,7 @@ void agentboxd_child_become(char **argv, int ready_fd)
 		argv[n] = NULL;
 	}
 	execv(argv[0], argv);
+	abx__log_error(&log, "cannot be run", "program=%s error=\"%s\"", argv[0],
+		       strerror(errno));
 	_exit(127);
 }

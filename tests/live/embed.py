@@ -232,6 +232,13 @@ def _():
     assert not marks(state)
 
 
+@step("a helper that is not there is named with the reason")
+def _():
+    daemon = script("lostpodd", 'exec %s "$@" --podd /nonexistent/podd' % AGENTBOXD)
+    message, _ = refused(fresh("lostpodd"), AGENTBOX_DAEMON=daemon)
+    assert "cannot be run" in message and "/nonexistent/podd" in message and "No such file" in message, message
+
+
 @step("a state directory that cannot be made, or is somebody else's, is named with the reason")
 def _():
     blocked = os.path.join(script("file", ""), "state")
