@@ -100,6 +100,14 @@ static bool is_preface(const abx__http_link *link, const char *data, size_t len)
 	       memcmp(data, preface, len) == 0;
 }
 
+/* NULL: a method may begin with `c`. Else a blank line may never come: said at once. */
+static const char *refuse_first_byte(unsigned char c)
+{
+	if (c == 0x16) /* a record of a TLS handshake */
+		return "this port speaks plain HTTP, not TLS: use http://";
+	return c <= ' ' || c >= 0x7f ? "the request does not begin with a method" : NULL;
+}
+
 static bool step_head(abx__http_link *link, struct cursor *in)
 {
 	const abx__http_server_options *opts = &link->server->opts;
@@ -112,6 +120,11 @@ static bool step_head(abx__http_link *link, struct cursor *in)
 		advance(in, 1);
 	if (in->len == 0)
 		return false;
+	why = refuse_first_byte((unsigned char)*in->data);
+	if (why) {
+		abx__http_link_refuse(link, 400, why);
+		return true;
+	}
 	n = abx__http_head_find(in->data, in->len, link->scanned);
 	if (n > ABX__HTTP_HEAD_MAX || (n == 0 && in->len >= ABX__HTTP_HEAD_MAX)) {
 		abx__http_link_refuse(link, 431, "the request head is too large");

@@ -265,6 +265,9 @@ Test(io_http_server, broken_requests_are_answered_and_the_connection_ends)
 		  "HTTP/1.1 400 " },
 		{ "FROB / HTTP/1.1\r\nHost: a\r\n\r\n", "HTTP/1.1 501 " },
 		{ "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", "HTTP/1.1 400 " },
+		/* No blank line: they would wait for what never comes. */
+		{ "\x16\x03\x01\x02", "HTTP/1.1 400 " },
+		{ "\xff\xfe", "HTTP/1.1 400 " },
 	};
 
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
