@@ -1,7 +1,7 @@
 """Show 3: the sample templates and the sample env apply unchanged (cluster id filled in) and serve sandboxes."""
 import os
 
-from harness import TOP, Sandbox, abx, e2b, finish, native, step, wait_for, wait_warm
+from harness import TOP, Sandbox, abx, abx_json, e2b, finish, native, step, wait_for, wait_warm
 
 SAMPLES = os.path.join(TOP, "deploy", "samples")
 CLUSTER = native("GET", "/clusters").json["clusters"][0]["id"]
@@ -37,6 +37,14 @@ def _():
     abx("create", "envs", "-f", "-", stdin=sample("e2b_sandboxenv.yaml"))
     wait_warm("e2b", 60)
     assert native("GET", "/envs/e2b/sandboxpools").json["items"][0]["spec"]["replicas"] == 2
+
+
+@step("abx shows it as the examples' pages do: in the list, and alone, with its pool and idle Pods")
+def _():
+    assert b"e2b-envd" in abx("envs").stdout
+    assert b"e2b-envd" in abx("envs", "e2b").stdout
+    assert b"e2b-1c2gi" in abx("envs", "e2b", "pools").stdout
+    assert abx_json("envs", "e2b")["status"]["idleReplicas"] > 0
 
 
 @step("it serves sandboxes: the template's own image, size and account")
