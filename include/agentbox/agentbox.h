@@ -12,6 +12,7 @@
 #include <agentbox/code.h>
 #include <agentbox/commands.h>
 #include <agentbox/context.h>
+#include <agentbox/doc.h>
 #include <agentbox/error.h>
 #include <agentbox/files.h>
 #include <agentbox/logs.h>

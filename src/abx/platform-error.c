@@ -74,6 +74,7 @@ static int fail_forbidden(json_object *body)
 static const char *hint_of_denial(const char *error)
 {
 	static const char *const hints[][2] = {
+		{ "console session", "sign in to the console and do it there" },
 		{ "admin", "it is for admins: use an admin key, or the console" },
 		{ "impersonat", "it is read as its owner: use that user's own key" },
 		{ "api key", "credentials are never issued to an agent key" },

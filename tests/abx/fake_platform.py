@@ -88,6 +88,7 @@ ANSWERS = {
                                    "detail": {"operation": "apikey.create", "url": "https://console.test/keys"}}),
     "DELETE /envs/theirs": (403, {"error": "pool capacity belongs to bob"}),
     "GET /envs/asother": (403, {"error": "impersonation needed"}),
+    "DELETE /envs/session": (403, {"error": "decided in a console session, not with an API key"}),
     "GET /envs/odd": (409, {"error": "no", "detail": {"n": 1}}),
     "GET /envs/raw": (500, "broken pipe"),
 }
