@@ -589,6 +589,13 @@ def as_agent(*words):
     return shell(" ".join(("abx",) + words), AGENTBOX_API_KEY=Agent.key)
 
 
+def waiting():
+    """The id of the one write of this key that is held."""
+    held = [each for each in json.loads(as_agent("--json", "approvals").stdout) if each["principal"]["keyId"] == Agent.name]
+    assert len(held) == 1 and held[0]["status"] == "pending", held
+    return held[0]["id"]
+
+
 @step("tutorials/cli: abx whoami with it -> mode agent")
 def _():
     assert json.loads(as_agent("whoami").stdout)["mode"] == "agent"
@@ -609,19 +616,27 @@ def _():
     assert done.returncode == 1, done.stdout
     has(done.stderr, "approval")
     assert native("GET", "/envs/walk/sandboxpools/walk-1c256mi").json["template"]["spec"]["replicas"] == 2
-    pending = as_agent("--json", "approvals").stdout
-    assert json.loads(pending)[0]["status"] == "pending", pending
+    assert waiting()
 
 
 @step("tutorials/cli: it cannot make a key, nor decide an approval, and reads no key's text")
 def _():
     done = as_agent("create", "api-keys", "-f", "key.json")
     assert done.returncode == 1, done.stdout
-    waiting = json.loads(as_agent("--json", "approvals").stdout)[0]["id"]
-    done = as_agent("approve", "approvals", waiting)
+    done = as_agent("approve", "approvals", waiting())
     assert done.returncode == 1, done.stdout
     listed = as_agent("--json", "api-keys").stdout
     assert "agbx_" not in listed and Agent.name in listed, listed
+
+
+@step("tutorials/cli: once its person has approved, the same command goes through")
+def _():
+    done = shell("abx approve approvals " + waiting())
+    assert done.returncode == 1 and "console" in done.stderr, done.stderr  # a key decides nothing, whoever's it is
+    assert b"approved" in abx("approve", "approvals", waiting()).stdout  # the engine's owner does, over its socket
+    done = as_agent("scale", "envs", "walk", "pools", "walk-1c256mi", "--replicas", "3")
+    assert done.returncode == 0, done.stderr
+    assert native("GET", "/envs/walk/sandboxpools/walk-1c256mi").json["template"]["spec"]["replicas"] == 3
 
 
 @step("tutorials/cli: a deleted key stops working")
