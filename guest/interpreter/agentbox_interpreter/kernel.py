@@ -210,7 +210,8 @@ class Kernel:
         self.request = message["header"]["msg_id"]
         waits_for = {"reply", "idle"}
         has_failed = False
-        self.client.shell_channel.send(message)
+        # Not by the channel's send(): going past the waiting reader of this socket, it can swallow what would wake it.
+        await self.client.shell_channel.socket.send_multipart(session.serialize(message))
         while waits_for:
             got = await self._next()
             if got is None:
