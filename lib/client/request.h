@@ -20,7 +20,8 @@ enum abx__where {
 	ABX__TO_E2B,     /* the control API, path behind its base */
 	ABX__TO_NATIVE,  /* path behind /v1 */
 	ABX__TO_SANDBOX, /* a port of `sandbox` */
-	ABX__TO_CONSOLE, /* path behind a console's /api; behind /v1 where there is none */
+	ABX__TO_CONSOLE, /* path behind a console's /api; behind /v1 where there is none
+			  */
 };
 
 typedef struct abx__request {
