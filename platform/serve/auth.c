@@ -102,15 +102,26 @@ static int check_session(const abx__serve *serve, const char *token, abx__identi
 	return abx__identity_copy(ret, &who) < 0 ? abx__error_nomem(reterr) : ABX_OK;
 }
 
+/* Whoever may open the socket may do all. One that shows an agent's key there says that
+ * it is an agent, and is taken at its word. */
+static int check_socket(const abx__serve *serve, const abx__http_req *req,
+			abx__identity *ret, abx_error **reterr)
+{
+	if (check_key(serve, req, ret, NULL) == ABX_OK && ret->agent)
+		return ABX_OK;
+	abx__identity_done(ret);
+	return abx__identity_copy(ret, &abx__identity_local) < 0
+		       ? abx__error_nomem(reterr)
+		       : ABX_OK;
+}
+
 int abx__auth_check(const abx__serve *serve, const abx__http_req *req, abx__identity *ret,
 		    abx_error **reterr)
 {
 	const char *token = bearer(req);
 
 	if (abx__http_req_is_unix(req))
-		return abx__identity_copy(ret, &abx__identity_local) < 0
-			       ? abx__error_nomem(reterr)
-			       : ABX_OK;
+		return check_socket(serve, req, ret, reterr);
 	if (token)
 		token += strspn(token, " \t");
 	if (is_session(serve, token))

@@ -29,7 +29,7 @@ int cli_fail_error(const char *what, abx_error *err)
 {
 	const char *message = err != NULL ? abx_error_message(err) : "operation failed";
 
-	if (what != NULL)
+	if (what != NULL && *what)
 		cli_fail(err != NULL ? abx_error_hint(err) : NULL, "%s: %s", what,
 			 message);
 	else

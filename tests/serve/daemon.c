@@ -267,14 +267,25 @@ static answer request(const char *method, const char *path, const char *body,
 	return a;
 }
 
-answer ask_with(const char *method, const char *path, const char *body,
-		const char *const *headers)
+static struct curl_slist *list_of(const char *const *headers)
 {
 	struct curl_slist *list = NULL;
 
 	for (; headers && *headers; headers++)
 		list = curl_slist_append(list, *headers);
-	return request(method, path, body, list, false);
+	return list;
+}
+
+answer ask_with(const char *method, const char *path, const char *body,
+		const char *const *headers)
+{
+	return request(method, path, body, list_of(headers), false);
+}
+
+answer ask_unix_with(const char *method, const char *path, const char *body,
+		     const char *const *headers)
+{
+	return request(method, path, body, list_of(headers), true);
 }
 
 answer ask(const char *method, const char *path, const char *body)

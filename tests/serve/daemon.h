@@ -47,6 +47,8 @@ answer ask_with(const char *method, const char *path, const char *body,
 		const char *const *headers);
 /* Over the Unix socket, without a key. */
 answer ask_unix(const char *method, const char *path, const char *body);
+answer ask_unix_with(const char *method, const char *path, const char *body,
+		     const char *const *headers);
 void answer_done(answer *a);
 /* A header of the answer; NULL when absent. Lives until the next call. */
 const char *answer_header(const answer *a, const char *name);

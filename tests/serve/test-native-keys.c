@@ -423,3 +423,18 @@ Test(serve_native_keys, the_owners_socket_decides)
 	CHECK_DONE(ask_unix("POST", key, "{\"decision\":\"deny\"}"), 200,
 		   "\"decidedBy\":\"admin/admin\"");
 }
+
+Test(serve_native_keys, an_agents_key_is_one_over_the_socket_too)
+{
+	char key[128], id[64], header[160], whose[192];
+	const char *const headers[] = { header, NULL };
+	const char *const others[] = { whose, NULL };
+
+	make_key("agent", key, id);
+	snprintf(header, sizeof(header), "AGENTBOX-API-KEY: %s", key);
+	snprintf(whose, sizeof(whose), "AGENTBOX-API-KEY: %s0", key);
+	CHECK_DONE(ask_unix_with("DELETE", "/v1/envs/nope", NULL, headers), 428,
+		   "Delete an environment (nope)");
+	CHECK_DONE(ask_unix_with("DELETE", "/v1/envs/nope", NULL, others), 404, "nope");
+	CHECK_DONE(ask_unix("DELETE", "/v1/envs/nope", NULL), 404, "nope");
+}
