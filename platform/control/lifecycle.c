@@ -88,6 +88,8 @@ int abx__sandbox_keep_vars(abx__sandbox *s, const abx__map *vars, abx_error **re
 				reterr)
 		 : abx__error_nomem(reterr);
 	json_object_put(o);
+	if (r < 0)
+		abx__error_prefix(reterr, "environment variables");
 	return r;
 }
 

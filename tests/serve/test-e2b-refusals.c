@@ -391,6 +391,19 @@ Test(serve_e2b_refusals, of_a_paused_sandbox)
 	expect("GET", "/v2/sandboxes?state=paused", NULL, 200, id);
 }
 
+Test(serve_e2b_refusals, more_variables_than_are_kept)
+{
+	ABX_CLEANUP(abx__freep) char *value = abx__malloc(70001);
+	ABX_CLEANUP(abx__freep) char *body = NULL;
+
+	memset(value, 'v', 70000);
+	value[70000] = '\0';
+	body = abx__strf("{\"templateID\":\"base\",\"envVars\":{\"K\":\"%s\"}}", value);
+	make_env("base", 1);
+	expect("POST", "/sandboxes", body, 413, "environment variables: ");
+	expect("GET", "/v2/sandboxes", NULL, 200, "[]");
+}
+
 Test(serve_limits, a_timeout_above_the_servers_is_refused, .fini = daemon_teardown,
      .timeout = 60)
 {
