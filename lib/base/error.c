@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/str.h"
 
 struct abx_error {
 	int code;
@@ -117,8 +118,10 @@ __attribute__((format(printf, 1, 0))) static char *format(const char *fmt, va_li
 	if (len < 0)
 		return NULL;
 	s = abx__malloc((size_t)len + 1);
-	if (s)
+	if (s) {
 		vsnprintf(s, (size_t)len + 1, fmt, ap);
+		abx__utf8_repair(s); /* "%.64s" cuts within a character */
+	}
 	return s;
 }
 

@@ -181,34 +181,56 @@ int abx__query_get(const char *query, const char *key, char **ret)
 }
 
 /* RFC 3629: no overlong forms, no surrogates, nothing past U+10FFFF. */
+/* Bytes of the character that begins at `p`; 0: none does. */
+static size_t utf8_char(const unsigned char *p, const unsigned char *end)
+{
+	unsigned c = *p, more, low = 0x80, high = 0xBF;
+
+	if (c < 0x80)
+		return 1;
+	if (c >= 0xC2 && c <= 0xDF)
+		more = 1;
+	else if (c >= 0xE0 && c <= 0xEF)
+		more = 2;
+	else if (c >= 0xF0 && c <= 0xF4)
+		more = 3;
+	else
+		return 0;
+	if (c == 0xE0)
+		low = 0xA0;
+	else if (c == 0xED)
+		high = 0x9F;
+	else if (c == 0xF0)
+		low = 0x90;
+	else if (c == 0xF4)
+		high = 0x8F;
+	if ((size_t)(end - p) <= more || p[1] < low || p[1] > high)
+		return 0;
+	for (unsigned i = 2; i <= more; i++)
+		if ((p[i] & 0xC0) != 0x80)
+			return 0;
+	return more + 1;
+}
+
 bool abx__utf8_is_valid(const char *s, size_t len)
 {
 	const unsigned char *p = (const unsigned char *)s, *end = p + len;
 
-	while (p < end) {
-		unsigned c = *p++, more, low = 0x80, high = 0xBF;
-
-		if (c < 0x80)
-			continue;
-		if (c >= 0xC2 && c <= 0xDF)
-			more = 1;
-		else if (c >= 0xE0 && c <= 0xEF)
-			more = 2;
-		else if (c >= 0xF0 && c <= 0xF4)
-			more = 3;
-		else
+	for (size_t n; p < end; p += n)
+		if ((n = utf8_char(p, end)) == 0)
 			return false;
-		if (c == 0xE0)
-			low = 0xA0;
-		else if (c == 0xED)
-			high = 0x9F;
-		else if (c == 0xF0)
-			low = 0x90;
-		else if (c == 0xF4)
-			high = 0x8F;
-		for (; more; more--, low = 0x80, high = 0xBF)
-			if (p == end || *p < low || *p++ > high)
-				return false;
-	}
 	return true;
+}
+
+void abx__utf8_repair(char *s)
+{
+	unsigned char *p = (unsigned char *)s, *end = p + strlen(s);
+
+	while (p < end) {
+		size_t n = utf8_char(p, end);
+
+		if (n == 0)
+			*p = '?';
+		p += n ? n : 1;
+	}
 }

@@ -31,5 +31,8 @@ char *abx__url_encode(const char *s);
  * negative on error. */
 int abx__query_get(const char *query, const char *key, char **ret);
 bool abx__utf8_is_valid(const char *s, size_t len);
+/* Each byte that is part of no character becomes '?': what a cut leaves of the last one.
+ */
+void abx__utf8_repair(char *s);
 
 #endif

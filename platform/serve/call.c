@@ -224,6 +224,7 @@ void abx__call_fail(abx__call *call, int status, const char *fmt, ...)
 	va_start(ap, fmt);
 	vsnprintf(message, sizeof(message), fmt, ap);
 	va_end(ap);
+	abx__utf8_repair(message);
 	abx__call_fail_detail(call, status, NULL, message);
 }
 

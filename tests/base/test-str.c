@@ -1,5 +1,6 @@
 /* Strings, checked numbers, URL components. */
 #include <criterion/criterion.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/alloc.h"
@@ -67,6 +68,24 @@ Test(base_str, a_query_value_is_found_by_its_decoded_key)
 	abx__free(out);
 	cr_assert_eq(abx__query_get("x=1", "z", &out), 0);
 	cr_assert_eq(abx__query_get(NULL, "z", &out), 0);
+}
+
+Test(base_str, what_a_cut_left_of_a_character_is_repaired)
+{
+	static const char *const rows[][2] = {
+		{ "", "" },
+		{ "gr\xc3\xbc\xc3\x9f", "gr\xc3\xbc\xc3\x9f" },
+		{ "gr\xc3\xbc\xc3", "gr\xc3\xbc?" },
+		{ "\xf2\x90\"", "??\"" },
+		{ "a\xff\xe2\x82\xac", "a?\xe2\x82\xac" },
+	};
+	char text[16];
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		snprintf(text, sizeof(text), "%s", rows[i][0]);
+		abx__utf8_repair(text);
+		cr_expect_str_eq(text, rows[i][1], "row %zu: %s", i, text);
+	}
 }
 
 Test(base_str, utf8_is_checked_strictly)

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/buf.h"
 #include "base/str.h"
 #include "daemon.h"
 #include "io/json.h"
@@ -323,4 +324,19 @@ Test(serve_native, sandboxes)
 	expect("GET", "/v1/envs/base/events?limit=2", NULL, 200, "\"total\":2");
 	expect("GET", "/v1/envs/base/events?limit=0", NULL, 400, "1 to 500");
 	expect("GET", "/v1/envs/nope/events", NULL, 404, "nope");
+}
+
+Test(serve_native, a_name_that_is_cut_leaves_the_message_text)
+{
+	ABX_CLEANUP_BUF abx__buf body = ABX__BUF_INIT;
+	answer a;
+
+	abx__buf_adds(&body, "{\"name\":\"h");
+	for (int i = 0; i < 100; i++)
+		abx__buf_adds(&body, "\xc3\xb4");
+	abx__buf_adds(&body, "\",\"templateRef\":{\"name\":\"t\"}}");
+	a = ask("POST", "/v1/envs", abx__buf_str(&body));
+	cr_expect_eq(a.status, 400);
+	cr_expect(abx__utf8_is_valid(a.text, strlen(a.text)), "%s", a.text);
+	answer_done(&a);
 }
