@@ -113,7 +113,7 @@ def check_all(words):
     assert not undead, "killed and back: %s" % undead
     for each, word in words.items():
         assert Sandbox.of(each).sh("cat /tmp/word") == word, "sandbox %s holds another's word" % each
-    pods = [row["podName"] for row in native("GET", "/sandboxes?limit=1000").json["items"] if row.get("podName")]
+    pods = [row["podName"] for row in native("GET", "/sandboxes?status=Running&limit=1000").json["items"] if row.get("podName")]
     assert len(pods) == len(set(pods)), "a Pod belongs to two sandboxes"
 
 
