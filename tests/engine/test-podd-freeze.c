@@ -294,3 +294,22 @@ FREEZE_TEST(requests_that_make_no_sense_are_refused)
 	podd_peer_delete(&p, "a");
 	podd_peer_wait_clean(&p);
 }
+
+/* dash starts programs with vfork(2): its wait for the child is the place where the v1
+   freezer misses a process that it has asked. */
+FREEZE_TEST(one_that_starts_programs_all_the_time)
+{
+	cr_assert_eq(podd_peer_create(&p, "a", "host:",
+				      "\"command\":[\"/bin/sh\",\"-c\",\"while :; do "
+				      "/bin/true; done\"]",
+				      ""),
+		     0, "%s", podd_peer_message(&p));
+	cr_assert_str_eq(podd_peer_settle(&p, "a", 1), "running");
+	nap(100);
+	for (int i = 0; i < 200; i++) {
+		become("freeze");
+		become("run");
+	}
+	podd_peer_delete(&p, "a");
+	podd_peer_wait_clean(&p);
+}

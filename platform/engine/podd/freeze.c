@@ -75,6 +75,9 @@ static void on_look(uv_timer_t *timer)
 			pod->frozen = true;
 			stands_still(pod);
 		} else {
+			/* The v1 freezer asks each process once. One that goes to wait in
+			 * vfork(2) just then is not asked again until this is written. */
+			abx__cgroup_freeze(podd, pod->key, true);
 			left = true;
 		}
 	}
