@@ -1,27 +1,11 @@
 """What every release of PyPI e2b-code-interpreter does against the platform. TAP."""
 import base64
-import sys
 import threading
 import time
-import traceback
 
 import e2b_code_interpreter as ci
 
-count = failed = 0
-
-
-def step(what):
-    def run(function):
-        global count, failed
-        count += 1
-        try:
-            function()
-            print("ok %d - %s" % (count, what), flush=True)
-        except BaseException as error:  # a step that cannot be made is a failure like another
-            failed += 1
-            print("not ok %d - %s: %s" % (count, what, str(error).replace("\n", " ")[:300]), flush=True)
-            print("".join("#   " + line + "\n" for line in traceback.format_exc().splitlines()[-6:]), end="", flush=True)
-    return run
+from tap import finish, step
 
 
 class Held:
@@ -161,5 +145,4 @@ def _():
     assert Held.sandbox.kill() is not False
 
 
-print("1..%d" % count)
-sys.exit(1 if failed else 0)
+finish()

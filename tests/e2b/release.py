@@ -1,27 +1,12 @@
 """What every release of PyPI e2b does against the platform: create, run, background, files, watch, PTY, kill. TAP."""
-import sys
 import threading
 import time
-import traceback
 
 import e2b
 
+from tap import finish, step
+
 TEMPLATE = "base"
-count = failed = 0
-
-
-def step(what):
-    def run(function):
-        global count, failed
-        count += 1
-        try:
-            function()
-            print("ok %d - %s" % (count, what), flush=True)
-        except BaseException as error:  # a step that cannot be made is a failure like another
-            failed += 1
-            print("not ok %d - %s: %s" % (count, what, str(error).replace("\n", " ")[:300]), flush=True)
-            print("".join("# " + line + "\n" for line in traceback.format_exc().splitlines()[-6:]), end="", flush=True)
-    return run
 
 
 def wait_for(what, ready, seconds=10):
@@ -114,5 +99,4 @@ def _():
     assert not Held.sandbox.is_running()
 
 
-print("1..%d" % count)
-sys.exit(1 if failed else 0)
+finish()

@@ -11,7 +11,6 @@ import os
 import subprocess
 import sys
 import time
-import traceback
 
 parser = argparse.ArgumentParser()
 parser.add_argument("--patch", action="store_true")
@@ -27,6 +26,8 @@ if args.patch:
 
 import e2b  # noqa: E402
 from e2b import CommandExitException, Sandbox  # noqa: E402
+
+from tap import finish, step  # noqa: E402
 
 CREATE = {"timeout": 120, "metadata": {"scenario": "python", "run": str(os.getpid())}}
 if args.patch:
@@ -44,27 +45,6 @@ def second_process():
 if args.connect:
     second_process()
     sys.exit(0)
-
-count = failures = 0
-
-
-def step(what):
-    """Decorator: runs the function at once as one numbered TAP test."""
-    def run(function):
-        global count, failures
-        count += 1
-        start = time.monotonic()
-        try:
-            function()
-            print("ok %d - %s (%.0f ms)" % (count, what, (time.monotonic() - start) * 1000), flush=True)
-        except BaseException as error:  # an SDK may raise anything; each is a failed step
-            failures += 1
-            print("not ok %d - %s" % (count, what), flush=True)
-            for line in (traceback.format_exc(limit=6)).splitlines():
-                print("#   " + line)
-            if isinstance(error, KeyboardInterrupt):
-                raise
-    return run
 
 
 class Held:
@@ -264,5 +244,4 @@ if not args.only_envd:
         assert sandbox.is_running() is False
         assert not is_listed(sandbox.sandbox_id)
 
-print("1..%d" % count)
-sys.exit(1 if failures else 0)
+finish()
