@@ -239,107 +239,55 @@ void abx__pods_on_synced(void *userdata, int r, const abx_error *err)
 	start_ended(control, r, err);
 }
 
-static void on_env_states(void *userdata, int r, const abx__doc *docs, size_t count,
-			  const abx_error *err)
-{
-	abx__control *control = userdata;
-	ABX_CLEANUP(abx__error_freep) abx_error *own = NULL;
+/* What the store keeps, in the order it is read: what refers to others comes after them.
+ */
+static const struct {
+	const char *kind;
+	int (*load)(abx__control *control, const abx__doc *doc, abx_error **reterr);
+	int (*load_all)(abx__control *control, const abx__doc *docs, size_t count,
+			abx_error **reterr);
+} kept_kinds[] = {
+	{ ABX__KIND_TEMPLATE, .load = abx__template_load },
+	{ ABX__KIND_ENV, .load = abx__env_load },
+	{ ABX__KIND_SNAPSHOT, .load = abx__snapshot_load },
+	{ ABX__KIND_RECORD, .load_all = abx__history_load },
+	{ ABX__KIND_ENV_STATE, .load = abx__env_state_load },
+};
 
-	abx__control_call_end(control);
-	for (size_t i = 0; r == ABX_OK && i < count; i++)
-		r = abx__env_state_load(control, &docs[i]);
-	if (r == ABX_ENOMEM && !err) {
-		abx__error_nomem(&own);
-		err = own;
-	}
-	if (r < 0 || control->state != ABX__CONTROL_STARTING) {
-		start_ended(control, r < 0 ? r : ABX_ECANCELED, err);
-		return;
-	}
-	control->config.engine->ops->start(control->config.engine, abx__pods_on_event,
-					   abx__pods_on_synced, control);
-}
+static void read_next_kind(abx__control *control);
 
-static void on_records(void *userdata, int r, const abx__doc *docs, size_t count,
-		       const abx_error *err)
-{
-	abx__control *control = userdata;
-	ABX_CLEANUP(abx__error_freep) abx_error *own = NULL;
-
-	abx__control_call_end(control);
-	if (r == ABX_OK && abx__history_load(control, docs, count) < 0) {
-		r = abx__error_nomem(&own);
-		err = own;
-	}
-	if (r < 0 || control->state != ABX__CONTROL_STARTING) {
-		start_ended(control, r < 0 ? r : ABX_ECANCELED, err);
-		return;
-	}
-	abx__control_call_begin(control);
-	control->config.store->ops->list(control->config.store, ABX__KIND_ENV_STATE, NULL,
-					 on_env_states, control);
-}
-
-static void on_snapshots(void *userdata, int r, const abx__doc *docs, size_t count,
-			 const abx_error *err)
-{
-	abx__control *control = userdata;
-	ABX_CLEANUP(abx__error_freep) abx_error *own = NULL;
-
-	abx__control_call_end(control);
-	for (size_t i = 0; r == ABX_OK && i < count; i++)
-		r = abx__snapshot_load(control, &docs[i]);
-	if (r == ABX_ENOMEM && !err) {
-		abx__error_nomem(&own);
-		err = own;
-	}
-	if (r < 0 || control->state != ABX__CONTROL_STARTING) {
-		start_ended(control, r < 0 ? r : ABX_ECANCELED, err);
-		return;
-	}
-	abx__control_call_begin(control);
-	control->config.store->ops->list(control->config.store, ABX__KIND_RECORD, NULL,
-					 on_records, control);
-}
-
-static void on_envs(void *userdata, int r, const abx__doc *docs, size_t count,
+static void on_kind(void *userdata, int r, const abx__doc *docs, size_t count,
 		    const abx_error *err)
 {
 	abx__control *control = userdata;
+	const size_t kind = control->kinds_read++;
 	ABX_CLEANUP(abx__error_freep) abx_error *own = NULL;
 
 	abx__control_call_end(control);
-	for (size_t i = 0; r == ABX_OK && i < count; i++) {
-		r = abx__env_load(control, &docs[i], &own);
-		err = own;
-	}
-	if (r < 0 || control->state != ABX__CONTROL_STARTING) {
-		start_ended(control, r < 0 ? r : ABX_ECANCELED, err);
-		return;
-	}
-	abx__control_call_begin(control);
-	control->config.store->ops->list(control->config.store, ABX__KIND_SNAPSHOT, NULL,
-					 on_snapshots, control);
+	if (r == ABX_OK && kept_kinds[kind].load_all)
+		r = kept_kinds[kind].load_all(control, docs, count, &own);
+	else
+		for (size_t i = 0; r == ABX_OK && i < count; i++)
+			r = kept_kinds[kind].load(control, &docs[i], &own);
+	if (r < 0 || control->state != ABX__CONTROL_STARTING)
+		start_ended(control, r < 0 ? r : ABX_ECANCELED, own ? own : err);
+	else
+		read_next_kind(control);
 }
 
-static void on_templates(void *userdata, int r, const abx__doc *docs, size_t count,
-			 const abx_error *err)
+static void read_next_kind(abx__control *control)
 {
-	abx__control *control = userdata;
-	ABX_CLEANUP(abx__error_freep) abx_error *own = NULL;
+	const abx__store_ops *store = control->config.store->ops;
+	const size_t kind = control->kinds_read;
 
-	abx__control_call_end(control);
-	for (size_t i = 0; r == ABX_OK && i < count; i++) {
-		r = abx__template_load(control, &docs[i], &own);
-		err = own;
-	}
-	if (r < 0 || control->state != ABX__CONTROL_STARTING) {
-		start_ended(control, r < 0 ? r : ABX_ECANCELED, err);
+	if (kind == sizeof(kept_kinds) / sizeof(kept_kinds[0])) {
+		control->config.engine->ops->start(control->config.engine,
+						   abx__pods_on_event,
+						   abx__pods_on_synced, control);
 		return;
 	}
 	abx__control_call_begin(control);
-	control->config.store->ops->list(control->config.store, ABX__KIND_ENV, NULL,
-					 on_envs, control);
+	store->list(control->config.store, kept_kinds[kind].kind, NULL, on_kind, control);
 }
 
 int abx__control_start(abx__control *control, abx__control_done done, void *userdata,
@@ -350,9 +298,7 @@ int abx__control_start(abx__control *control, abx__control_done done, void *user
 	control->state = ABX__CONTROL_STARTING;
 	control->start_done = done;
 	control->start_userdata = userdata;
-	abx__control_call_begin(control);
-	control->config.store->ops->list(control->config.store, ABX__KIND_TEMPLATE, NULL,
-					 on_templates, control);
+	read_next_kind(control);
 	return ABX_OK;
 }
 

@@ -275,7 +275,7 @@ void abx__env_states_flush(abx__control *control)
 	}
 }
 
-int abx__env_state_load(abx__control *control, const abx__doc *doc)
+int abx__env_state_load(abx__control *control, const abx__doc *doc, abx_error **reterr)
 {
 	const abx__env *env = abx__env_find(control, doc->namespace_, doc->name);
 	json_object *body;
@@ -293,5 +293,5 @@ int abx__env_state_load(abx__control *control, const abx__doc *doc)
 	json_object_put(body);
 	for (abx__pool *pool = env->pools; r == ABX_OK && pool; pool = pool->next)
 		abx__pool_recall(pool);
-	return r;
+	return r == ABX_ENOMEM ? abx__error_nomem(reterr) : r;
 }

@@ -380,7 +380,8 @@ static int by_end(const void *a, const void *b)
 	return x->ended_ms < y->ended_ms ? -1 : x->ended_ms > y->ended_ms;
 }
 
-int abx__history_load(abx__control *control, const abx__doc *docs, size_t count)
+int abx__history_load(abx__control *control, const abx__doc *docs, size_t count,
+		      abx_error **reterr)
 {
 	abx__ended *all = abx__calloc(count ? count : 1, sizeof(*all));
 	json_object **bodies = abx__calloc(count ? count : 1, sizeof(*bodies));
@@ -417,7 +418,7 @@ int abx__history_load(abx__control *control, const abx__doc *docs, size_t count)
 	if (r == ABX_OK)
 		abx__control_set_timer(control, &control->history->timer,
 				       abx__control_mono(control));
-	return r;
+	return r < 0 ? abx__error_nomem(reterr) : ABX_OK;
 }
 
 static enum abx__sandbox_status status_after(const char *stop_reason)

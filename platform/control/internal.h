@@ -333,6 +333,7 @@ struct abx__control {
 	bool synced, sync_nomem;
 	abx__control_done start_done;
 	void *start_userdata;
+	size_t kinds_read; /* of what the store keeps, while it starts */
 	void (*close_done)(void *userdata);
 	void *close_userdata;
 	abx__timer close_timer;
@@ -508,7 +509,7 @@ void abx__sandbox_snapshot_over(abx__control *control, const char *id,
 void abx__sandbox_drop_moves(abx__sandbox *sandbox, int r, const abx_error *err);
 
 /* snapshot.c */
-int abx__snapshot_load(abx__control *control, const abx__doc *doc);
+int abx__snapshot_load(abx__control *control, const abx__doc *doc, abx_error **reterr);
 /* What a crash left is deleted. */
 void abx__snapshots_adopted(abx__control *control);
 void abx__snapshot_begin(abx__snapshot *snapshot, const abx__podrec *pod);
@@ -522,7 +523,8 @@ void abx__snapshots_done(abx__control *control);
 /* history.c */
 int abx__history_init(abx__control *control);
 void abx__history_done(abx__control *control);
-int abx__history_load(abx__control *control, const abx__doc *docs, size_t count);
+int abx__history_load(abx__control *control, const abx__doc *docs, size_t count,
+		      abx_error **reterr);
 /* The sandbox ends, by this: kept once, the first time it is said. One that never had a
    Pod leaves nothing. */
 void abx__history_add(abx__sandbox *sandbox, const char *stop_reason,
@@ -535,7 +537,7 @@ void abx__history_forget(abx__control *control, const char *id);
 int abx__env_state_new(abx__env *env);
 /* `deleted`: its document goes, too. */
 void abx__env_state_drop(abx__env *env, bool deleted);
-int abx__env_state_load(abx__control *control, const abx__doc *doc);
+int abx__env_state_load(abx__control *control, const abx__doc *doc, abx_error **reterr);
 void abx__env_states_flush(abx__control *control);
 void abx__env_states_done(abx__control *control);
 /* It is written down soon. */

@@ -151,7 +151,7 @@ static int write_document(abx__snapshot *s, bool create, bool ready, abx__doc_do
 	return ABX_OK;
 }
 
-int abx__snapshot_load(abx__control *control, const abx__doc *doc)
+int abx__snapshot_load(abx__control *control, const abx__doc *doc, abx_error **reterr)
 {
 	json_object *o = json_tokener_parse(doc->body);
 	abx__snapshot *s = o ? snapshot_new(control) : NULL;
@@ -180,6 +180,8 @@ int abx__snapshot_load(abx__control *control, const abx__doc *doc)
 		abx__snapshot_free(s);
 	}
 	json_object_put(o);
+	if (r == ABX_ENOMEM)
+		return abx__error_nomem(reterr);
 	return r == ABX_EINVAL ? ABX_OK : r;
 }
 
