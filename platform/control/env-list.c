@@ -17,16 +17,9 @@ int abx__control_env_list(abx__control *control, const char *namespace_,
 
 	abx__envs_sort(control);
 	for (abx__env *env = control->envs; list && env; env = env->hh.next) {
-		json_object *doc;
-
 		if (namespace_ && strcmp(env->object.namespace_, namespace_) != 0)
 			continue;
-		doc = abx__env_document(env);
-		if (!doc || json_object_array_add(list, doc) < 0) {
-			json_object_put(doc);
-			json_object_put(list);
-			list = NULL;
-		}
+		abx__array_take(&list, abx__env_document(env));
 	}
 	if (!list)
 		return abx__error_nomem(reterr);
@@ -121,18 +114,12 @@ int abx__control_env_summaries(abx__control *control, const char *namespace_,
 
 	abx__envs_sort(control);
 	for (abx__env *env = control->envs; list && env; env = env->hh.next) {
-		json_object *o;
-
 		if ((namespace_ && strcmp(env->object.namespace_, namespace_) != 0) ||
 		    !is_his(env, team, user))
 			continue;
 		if (total++ < offset || json_object_array_length(list) >= limit)
 			continue;
-		o = summary(env);
-		if (!o || json_object_array_add(list, o) < 0) {
-			json_object_put(o);
-			return abx__error_nomem(reterr);
-		}
+		abx__array_take(&list, summary(env));
 	}
 	if (!list)
 		return abx__error_nomem(reterr);

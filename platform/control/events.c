@@ -151,15 +151,8 @@ static json_object *events_document(const abx__env_state *state, const char *env
 {
 	json_object *list = json_object_new_array();
 
-	for (size_t i = state->event_count; list && i > 0 && limit-- > 0; i--) {
-		json_object *o = event_document(&state->events[i - 1], env_name);
-
-		if (!o || json_object_array_add(list, o) < 0) {
-			json_object_put(o);
-			json_object_put(list);
-			return NULL;
-		}
-	}
+	for (size_t i = state->event_count; list && i > 0 && limit-- > 0; i--)
+		abx__array_take(&list, event_document(&state->events[i - 1], env_name));
 	return list;
 }
 

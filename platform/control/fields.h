@@ -98,6 +98,16 @@ static inline int abx__field_share(json_object *obj, const char *key, json_objec
 	return value ? abx__field_take(obj, key, json_object_get(value)) : ABX_OK;
 }
 
+/* Adds `value` to the array; takes it, also on failure, which leaves no array: NULL. */
+static inline void abx__array_take(json_object **array, json_object *value)
+{
+	if (value && *array && json_object_array_add(*array, value) == 0)
+		return;
+	json_object_put(value);
+	json_object_put(*array);
+	*array = NULL;
+}
+
 static inline void abx__json_putp(json_object **obj)
 {
 	json_object_put(*obj);

@@ -172,15 +172,8 @@ int abx__control_template_list(abx__control *control, json_object **ret,
 	json_object *list = json_object_new_array();
 
 	HASH_SORT(control->templates, by_name_template);
-	for (const abx__template *t = control->templates; list && t; t = t->hh.next) {
-		json_object *doc = abx__template_document(t);
-
-		if (!doc || json_object_array_add(list, doc) < 0) {
-			json_object_put(doc);
-			json_object_put(list);
-			list = NULL;
-		}
-	}
+	for (const abx__template *t = control->templates; list && t; t = t->hh.next)
+		abx__array_take(&list, abx__template_document(t));
 	if (!list)
 		return abx__error_nomem(reterr);
 	*ret = list;

@@ -359,17 +359,11 @@ int abx__control_quotas(const abx__control *control, const char *team, const cha
 	const abx__quota *q;
 
 	for (size_t i = 0; list && c && (q = c->ops->quota_at(c, i)); i++) {
-		json_object *o;
-
 		if (team && q->team && strcmp(team, q->team) != 0)
 			continue;
 		if (user && q->user && strcmp(user, q->user) != 0)
 			continue;
-		o = quota_document(control, q);
-		if (!o || json_object_array_add(list, o) < 0) {
-			json_object_put(o);
-			return abx__error_nomem(reterr);
-		}
+		abx__array_take(&list, quota_document(control, q));
 	}
 	if (!list)
 		return abx__error_nomem(reterr);

@@ -364,17 +364,10 @@ int abx__control_pool_list(abx__control *control, const char *namespace_, const 
 	list = json_object_new_array();
 	HASH_SORT(control->pools, by_key);
 	for (const abx__pool *pool = control->pools; list && pool; pool = pool->hh.next) {
-		json_object *doc;
-
 		if ((namespace_ && strcmp(pool->namespace_, namespace_) != 0) ||
 		    (env && strcmp(pool->env_name, env) != 0))
 			continue;
-		doc = abx__pool_document(pool);
-		if (!doc || json_object_array_add(list, doc) < 0) {
-			json_object_put(doc);
-			json_object_put(list);
-			list = NULL;
-		}
+		abx__array_take(&list, abx__pool_document(pool));
 	}
 	if (!list)
 		return abx__error_nomem(reterr);

@@ -11,14 +11,12 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "books.h"
 #include "control/fields.h"
 #include "model/keys.h"
-#include "world.h"
 
 #define CEILING 9
 #define GROUP_MAX 7
-#define CALLS_MOST 48
-#define ACKED_MOST 48
 
 #define TYPES                                                                          \
 	"{\"items\":[{\"name\":\"small\",\"baseResources\":{\"cpu\":\"1\",\"memory\":" \
@@ -26,70 +24,19 @@
 #define QUOTAS \
 	"{\"items\":[{\"name\":\"q\",\"resources\":{\"total\":{\"small\":\"9\"}}}]}"
 
-typedef struct call {
-	bool used, is_kill;
-	answer a;
-} call;
-
 typedef struct history {
-	world w;
+	books b;
 	abx__capacity *capacity;
-	unsigned seed, first_seed;
-	call calls[CALLS_MOST];
-	char acked[ACKED_MOST][32];
-	int acked_count, limbo;
 	int idle_image;
 } history;
 
 static const char *const envs[] = { "auto", "fixed" };
 
-static unsigned next_random(history *h, unsigned below)
+/* A kill that failed, or a start that did at its last write: it is being ended, and a
+   crash before that is done brings it back. */
+static bool in_limbo(const booked *call)
 {
-	h->seed = h->seed * 1103515245u + 12345u;
-	return (h->seed >> 16) % below;
-}
-
-static call *call_new(history *h)
-{
-	for (int i = 0; i < CALLS_MOST; i++) {
-		if (h->calls[i].used)
-			continue;
-		h->calls[i] = (call){ .used = true };
-		return &h->calls[i];
-	}
-	return NULL;
-}
-
-static int acked_find(const history *h, const char *id)
-{
-	for (int i = 0; i < h->acked_count; i++)
-		if (strcmp(h->acked[i], id) == 0)
-			return i;
-	return -1;
-}
-
-static void acked_add(history *h, const char *id)
-{
-	cr_assert_lt(h->acked_count, ACKED_MOST);
-	cr_assert_eq(acked_find(h, id), -1, "sandbox %s was given to two", id);
-	memcpy(h->acked[h->acked_count++], id, strlen(id) + 1);
-}
-
-static void read_answers(history *h)
-{
-	for (int i = 0; i < CALLS_MOST; i++) {
-		call *c = &h->calls[i];
-
-		if (!c->used || !c->a.calls)
-			continue;
-		cr_assert_eq(c->a.calls, 1);
-		if (!c->is_kill && c->a.r == ABX_OK)
-			acked_add(h, c->a.id);
-		/* A kill that failed, or a start that did at its last write: it is being
-		   ended, and a crash before that is done brings it back. */
-		h->limbo += c->a.r < 0 && c->a.r != ABX_EEXHAUSTED;
-		c->used = false;
-	}
+	return call->a.r != ABX_EEXHAUSTED;
 }
 
 /* --- what happens --- */
@@ -98,37 +45,35 @@ static void do_claim(history *h)
 {
 	static const char *const images[] = { NULL, NULL, NULL, "nosuch:1", "other:1" };
 	abx__claim_request request = { .namespace_ = "default",
-				       .name = envs[next_random(h, 2)],
-				       .image = images[next_random(h, 5)],
-				       .no_wait = next_random(h, 8) == 0,
+				       .name = envs[books_random(&h->b, 2)],
+				       .image = images[books_random(&h->b, 5)],
+				       .no_wait = books_random(&h->b, 8) == 0,
 				       .startup_timeout_ms =
-					       500 + 20000 * next_random(h, 3) };
-	call *c = call_new(h);
+					       500 + 20000 * books_random(&h->b, 3) };
+	booked *c = books_call(&h->b);
 
-	if (c && claim_with(&h->w, &request, &c->a, NULL, NULL) < 0)
+	if (c && claim_with(&h->b.w, &request, &c->a, NULL, NULL) < 0)
 		c->used = false;
 }
 
 static void do_kill(history *h)
 {
-	call *c = h->acked_count ? call_new(h) : NULL;
-	int i;
+	booked *c = h->b.told_count ? books_call(&h->b) : NULL;
+	char id[32];
 
 	if (!c)
 		return;
-	i = (int)next_random(h, (unsigned)h->acked_count);
 	c->is_kill = true;
-	if (abx__control_kill(h->w.control, h->acked[i], "Completed", on_done, &c->a,
-			      NULL) < 0)
+	books_take(&h->b, id);
+	if (abx__control_kill(h->b.w.control, id, "Completed", on_done, &c->a, NULL) < 0)
 		c->used = false;
-	memmove(h->acked[i], h->acked[--h->acked_count], 32);
 }
 
 static json_object *member_of(history *h, const char *env)
 {
 	json_object *doc = NULL, *member = NULL, *clusters;
 
-	cr_assert_eq(abx__control_env_get(h->w.control, "default", env, &doc, NULL),
+	cr_assert_eq(abx__control_env_get(h->b.w.control, "default", env, &doc, NULL),
 		     ABX_OK);
 	clusters = abx__field_array(abx__field_object(doc, "spec"), "clusters");
 	member = json_object_get(json_object_array_get_idx(
@@ -140,8 +85,8 @@ static json_object *member_of(history *h, const char *env)
 static void wait_for(history *h, const answer *a)
 {
 	for (int i = 0; i < 3000 && !a->calls; i++)
-		if (!world_step(&h->w))
-			h->w.clock.now_ms++;
+		if (!world_step(&h->b.w))
+			h->b.w.clock.now_ms++;
 	cr_assert_eq(a->calls, 1, "a write hangs");
 }
 
@@ -151,8 +96,8 @@ static void do_size(history *h)
 	answer a = { 0 };
 
 	abx__field_set_int(abx__field_object(member, "spec"), "replicas",
-			   (int)next_random(h, 8));
-	cr_assert_eq(abx__control_pool_update(h->w.control, "default", "fixed",
+			   (int)books_random(&h->b, 8));
+	cr_assert_eq(abx__control_pool_update(h->b.w.control, "default", "fixed",
 					      "fixed-1c2gi", member, on_object, &a, NULL),
 		     ABX_OK);
 	json_object_put(member);
@@ -174,10 +119,11 @@ static void do_policy(history *h)
 		 "\"saturationCooldownSeconds\":2},\"scaleDownPolicy\":{"
 		 "\"idleTimeoutSeconds\":%u,\"stabilizationSeconds\":1,"
 		 "\"protectionWindowSeconds\":%u}}",
-		 next_random(h, 3), GROUP_MAX, modes[next_random(h, 3)],
-		 next_random(h, 3), 1 + next_random(h, 20), next_random(h, 3));
+		 books_random(&h->b, 3), GROUP_MAX, modes[books_random(&h->b, 3)],
+		 books_random(&h->b, 3), 1 + books_random(&h->b, 20),
+		 books_random(&h->b, 3));
 	policy = json_tokener_parse(text);
-	cr_assert_eq(abx__control_group_put(h->w.control, "default", "auto", "1c2gi",
+	cr_assert_eq(abx__control_group_put(h->b.w.control, "default", "auto", "1c2gi",
 					    policy, on_object, &a, NULL),
 		     ABX_OK);
 	json_object_put(policy);
@@ -194,9 +140,9 @@ static void do_roll(history *h)
 
 	snprintf(image, sizeof(image), "idle:%d", ++h->idle_image);
 	doc = template_doc("tmpl", image);
-	cr_assert_eq(
-		abx__control_template_put(h->w.control, doc, false, on_object, &a, NULL),
-		ABX_OK);
+	cr_assert_eq(abx__control_template_put(h->b.w.control, doc, false, on_object, &a,
+					       NULL),
+		     ABX_OK);
 	json_object_put(doc);
 	wait_for(h, &a);
 	cr_assert_eq(a.r, ABX_OK, "%s", a.message);
@@ -208,71 +154,35 @@ static void do_fault(history *h)
 	static const enum abx__fake_op ops[] = { ABX__FAKE_CREATE, ABX__FAKE_CHANGE,
 						 ABX__FAKE_DELETE };
 
-	abx__fake_engine_fail(h->w.engine, ops[next_random(h, 3)], next_random(h, 3),
-			      1 + next_random(h, 2), ABX_EUNAVAILABLE);
+	abx__fake_engine_fail(h->b.w.engine, ops[books_random(&h->b, 3)],
+			      books_random(&h->b, 3), 1 + books_random(&h->b, 2),
+			      ABX_EUNAVAILABLE);
 }
 
 /* --- what must hold --- */
-
-static void check_owners(history *h)
-{
-	abx__pod a, b;
-
-	for (size_t i = 0; abx__fake_engine_at(h->w.engine, i, &a); i++) {
-		const char *id = abx__map_get(&a.labels, ABX__LABEL_SANDBOX_ID);
-
-		for (size_t k = 0; id && k < i; k++) {
-			abx__fake_engine_at(h->w.engine, k, &b);
-			cr_assert(!abx__map_get(&b.labels, ABX__LABEL_SANDBOX_ID) ||
-				  strcmp(id, abx__map_get(&b.labels,
-							  ABX__LABEL_SANDBOX_ID)) != 0);
-		}
-	}
-	for (int i = 0; i < h->acked_count; i++)
-		cr_assert(abx__sandboxes_find(abx__control_sandboxes(h->w.control),
-					      h->acked[i]),
-			  "acknowledged sandbox %s is lost", h->acked[i]);
-}
 
 static void check_bounds(history *h)
 {
 	int pods = 0;
 	abx__pod p;
 
-	for (size_t i = 0; abx__fake_engine_at(h->w.engine, i, &p); i++)
+	for (size_t i = 0; abx__fake_engine_at(h->b.w.engine, i, &p); i++)
 		pods += !p.deleting;
 	cr_assert_leq(pods, CEILING, "%d Pods under a quota of %d", pods, CEILING);
-	cr_assert_leq(world_counts(&h->w, "auto").replicas, GROUP_MAX);
-}
-
-static void count_untold(history *h, int allowed)
-{
-	const abx__sandbox_rec *rec;
-
-	for (size_t i = 0;
-	     abx__sandboxes_at(abx__control_sandboxes(h->w.control), i, &rec); i++) {
-		if (rec->state != ABX__SANDBOX_RUNNING || acked_find(h, rec->id) >= 0)
-			continue;
-		cr_assert_gt(allowed--, 0, "sandbox %s is leaked (seed %u)", rec->id,
-			     h->first_seed);
-		acked_add(h, rec->id);
-	}
+	cr_assert_leq(world_counts(&h->b.w, "auto").replicas, GROUP_MAX);
 }
 
 static void do_crash(history *h)
 {
-	int unknown = 0;
+	int unknown;
 
-	read_answers(h);
-	for (int i = 0; i < CALLS_MOST; i++) {
-		unknown += h->calls[i].used;
-		h->calls[i].used = false;
-	}
-	world_crash(&h->w);
+	books_read(&h->b);
+	unknown = books_forget_calls(&h->b);
+	world_crash(&h->b.w);
 	for (int op = 0; op < ABX__FAKE_OP_COUNT; op++)
-		abx__fake_engine_fail(h->w.engine, (enum abx__fake_op)op, 0, 0, 0);
-	world_boot(&h->w);
-	count_untold(h, unknown + h->limbo);
+		abx__fake_engine_fail(h->b.w.engine, (enum abx__fake_op)op, 0, 0, 0);
+	world_boot(&h->b.w);
+	books_count_untold(&h->b, unknown + h->b.limbo);
 }
 
 static void rest(history *h)
@@ -280,30 +190,29 @@ static void rest(history *h)
 	int running = 0, idle[2];
 
 	for (int op = 0; op < ABX__FAKE_OP_COUNT; op++)
-		abx__fake_engine_fail(h->w.engine, (enum abx__fake_op)op, 0, 0, 0);
+		abx__fake_engine_fail(h->b.w.engine, (enum abx__fake_op)op, 0, 0, 0);
 	/* Longer than the autoscaler looks back for a create. */
-	world_pass(&h->w, 700000);
-	read_answers(h);
-	for (int i = 0; i < CALLS_MOST; i++)
-		cr_assert_not(h->calls[i].used, "a claim was never answered");
-	count_untold(h, 0);
-	check_owners(h);
+	world_pass(&h->b.w, 700000);
+	books_read(&h->b);
+	cr_assert_eq(books_forget_calls(&h->b), 0, "a claim was never answered");
+	books_count_untold(&h->b, 0);
+	books_check_owners(&h->b);
 	check_bounds(h);
 	for (int i = 0; i < 2; i++) {
-		abx__pool_counts c = world_counts(&h->w, envs[i]);
+		abx__pool_counts c = world_counts(&h->b.w, envs[i]);
 
 		cr_assert_eq(c.starting + c.stopping + c.failed + c.pending +
 				     c.unavailable_idle,
 			     0, "%s is not at rest: %d %d %d %d %d (seed %u)", envs[i],
 			     c.starting, c.stopping, c.failed, c.pending,
-			     c.unavailable_idle, h->first_seed);
+			     c.unavailable_idle, h->b.first_seed);
 		running += c.running;
 		idle[i] = c.idle;
 		cr_assert_leq(c.idle, c.replicas);
 	}
-	cr_assert_eq(running, h->acked_count, "%d run, %d were acknowledged", running,
-		     h->acked_count);
-	cr_assert_eq((int)abx__fake_engine_count(h->w.engine),
+	cr_assert_eq(running, h->b.told_count, "%d run, %d were acknowledged", running,
+		     h->b.told_count);
+	cr_assert_eq((int)abx__fake_engine_count(h->b.w.engine),
 		     running + idle[0] + idle[1], "a Pod is leaked");
 }
 
@@ -314,16 +223,15 @@ static void begin(history *h, unsigned seed)
 	char text[1024];
 
 	memset(h, 0, sizeof(*h));
-	h->seed = h->first_seed = seed;
-	world_init(&h->w);
-	world_crash(&h->w);
+	books_begin(&h->b, seed, in_limbo);
+	world_crash(&h->b.w);
 	cr_assert_eq(abx__capacity_docs_new(types, quotas, &h->capacity, NULL), ABX_OK);
 	json_object_put(types);
 	json_object_put(quotas);
-	h->w.capacity = h->capacity;
-	world_boot(&h->w);
-	abx__fake_engine_bad_image(h->w.engine, "nosuch:1", "ErrImagePull");
-	world_template(&h->w, "tmpl");
+	h->b.w.capacity = h->capacity;
+	world_boot(&h->b.w);
+	abx__fake_engine_bad_image(h->b.w.engine, "nosuch:1", "ErrImagePull");
+	world_template(&h->b.w, "tmpl");
 	for (int i = 0; i < 2; i++) {
 		answer a;
 
@@ -334,7 +242,7 @@ static void begin(history *h, unsigned seed)
 			 "\"labels\":{\"quota.scitix.ai/url\":\"q\"}},\"spec\":{"
 			 "\"replicas\":3}}]}]}}",
 			 envs[i]);
-		a = world_apply(&h->w, json_tokener_parse(text), true);
+		a = world_apply(&h->b.w, json_tokener_parse(text), true);
 		cr_assert_eq(a.r, ABX_OK, "%s", a.message);
 		answer_done(&a);
 	}
@@ -347,7 +255,7 @@ static void run_history(unsigned seed, bool crashes, bool faults)
 
 	begin(&h, seed);
 	for (int i = 0; i < 120; i++) {
-		unsigned what = next_random(&h, 20);
+		unsigned what = books_random(&h.b, 20);
 
 		if (what < 8)
 			do_claim(&h);
@@ -363,16 +271,16 @@ static void run_history(unsigned seed, bool crashes, bool faults)
 			do_fault(&h);
 		else if (what < 18 && crashes)
 			do_crash(&h);
-		for (unsigned n = next_random(&h, 40); n > 0; n--) {
-			if (!world_step(&h.w))
-				h.w.clock.now_ms += 1 + next_random(&h, 400);
+		for (unsigned n = books_random(&h.b, 40); n > 0; n--) {
+			if (!world_step(&h.b.w))
+				h.b.w.clock.now_ms += 1 + books_random(&h.b, 400);
 			check_bounds(&h);
 		}
-		read_answers(&h);
+		books_read(&h.b);
 		if (i % 40 == 39)
 			rest(&h);
 	}
-	world_done(&h.w);
+	world_done(&h.b.w);
 	abx__capacity_free(h.capacity);
 }
 
