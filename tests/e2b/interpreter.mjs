@@ -1,20 +1,10 @@
 // What every release of npm @e2b/code-interpreter does against the platform. TAP.
 import { createRequire } from 'node:module'
 import assert from 'node:assert/strict'
+import { finish, step } from './tap.mjs'
 
 const ci = createRequire(process.env.E2B_NODE_MODULES + '/package.json')('@e2b/code-interpreter')
-let count = 0, failed = 0, sandbox
-
-async function step(what, run) {
-  count++
-  try {
-    await run()
-    console.log(`ok ${count} - ${what}`)
-  } catch (error) {
-    failed++
-    console.log(`not ok ${count} - ${what}: ${String(error).replace(/\n/g, ' ').slice(0, 300)}`)
-  }
-}
+let sandbox
 
 await step('create: the default template', async () => {
   sandbox = await ci.Sandbox.create({ timeoutMs: 300_000, envs: { OF_SANDBOX: 'everywhere' } })
@@ -102,5 +92,4 @@ await step('kill', async () => {
   assert.notEqual(await sandbox.kill(), false)
 })
 
-console.log(`1..${count}`)
-process.exit(failed ? 1 : 0)
+finish()

@@ -1,20 +1,10 @@
 // What every release of npm e2b does against the platform: create, run, background, files, watch, PTY, kill. TAP.
 import { createRequire } from 'node:module'
 import assert from 'node:assert/strict'
+import { finish, step } from './tap.mjs'
 
 const e2b = createRequire(process.env.E2B_NODE_MODULES + '/package.json')('e2b')
-let count = 0, failed = 0, sandbox
-
-async function step(what, run) {
-  count++
-  try {
-    await run()
-    console.log(`ok ${count} - ${what}`)
-  } catch (error) {
-    failed++
-    console.log(`not ok ${count} - ${what}: ${String(error).replace(/\n/g, ' ').slice(0, 300)}`)
-  }
-}
+let sandbox
 
 async function waitFor(what, ready, seconds = 10) {
   for (const end = Date.now() + seconds * 1000; !(await ready()); await new Promise((r) => setTimeout(r, 50)))
@@ -76,5 +66,4 @@ await step('kill', async () => {
   assert.equal(await sandbox.isRunning(), false)
 })
 
-console.log(`1..${count}`)
-process.exit(failed ? 1 : 0)
+finish()

@@ -8,6 +8,7 @@ import { execFileSync } from 'node:child_process'
 import { createHash, randomBytes } from 'node:crypto'
 import { createRequire } from 'node:module'
 import { fileURLToPath, pathToFileURL } from 'node:url'
+import { finish, step } from './tap.mjs'
 
 // An import is resolved from this file's own folder; the SDK is installed under build/, named by E2B_NODE_MODULES.
 const where = process.env.E2B_NODE_MODULES ? pathToFileURL(process.env.E2B_NODE_MODULES + '/') : import.meta.url
@@ -33,21 +34,6 @@ if (other) {
   process.exit(0)
 }
 
-let count = 0
-let failures = 0
-async function step(what, body) {
-  count++
-  const start = performance.now()
-  try {
-    await body()
-    console.log(`ok ${count} - ${what} (${Math.round(performance.now() - start)} ms)`)
-  } catch (error) {
-    failures++
-    console.log(`not ok ${count} - ${what}`)
-    for (const line of String(error?.stack ?? error).split('\n')) console.log('#   ' + line)
-  }
-}
-
 const sha256 = (bytes) => createHash('sha256').update(bytes).digest('hex')
 
 async function isListed(id) {
@@ -66,10 +52,7 @@ await step(`create a sandbox from env ${env}`, async () => {
   sandbox = await Sandbox.create(env, { timeoutMs: 120_000, metadata })
   assert.ok(sandbox.sandboxId)
 })
-if (!sandbox) {
-  console.log(`1..${count}`)
-  process.exit(1)
-}
+if (!sandbox) finish()
 
 await step('isRunning is true', async () => assert.equal(await sandbox.isRunning(), true))
 
@@ -202,5 +185,4 @@ await step('a killed sandbox is not running and not listed', async () => {
   assert.equal(await isListed(sandbox.sandboxId), false)
 })
 
-console.log(`1..${count}`)
-process.exit(failures ? 1 : 0)
+finish()

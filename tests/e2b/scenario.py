@@ -74,8 +74,7 @@ def _():
 
 
 if Held.sandbox is None:
-    print("1..%d" % count)
-    sys.exit(1)
+    finish()
 sandbox = Held.sandbox
 
 
